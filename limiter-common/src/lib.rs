@@ -8,9 +8,9 @@
 //! ```
 //!
 //! This crate must not contain a map, a helper call, a clock, an allocation or `std`. The frame's bytes, the time, the
-//! policy tables, the buckets, the offenders and the reputation of sources come in through the traits
+//! policy tables, the buckets, the offenders and the tables of sources come in through the traits
 //! [`packet::Frame`], [`clock::Clock`], [`policy::Tables`], [`bucket::BucketTable`], [`offender::OffenderTable`] and
-//! [`reputation::Reputation`].
+//! [`source_tables::SourceTables`].
 //!
 //! BPF's limits shape some code: no reachable panic, no signed or 128-bit division, no slice made of packet pointers,
 //! 512 bytes of stack.
@@ -43,13 +43,13 @@ pub mod attachment_facts;
 pub mod ban;
 pub mod bucket;
 pub mod cached_names;
+pub mod classified_packet;
 pub mod clock;
 pub mod connection;
 pub mod cookie;
 pub mod counters;
 pub mod decide;
 pub mod dns;
-pub mod judged;
 pub mod key;
 pub mod limit;
 pub mod name_hash;
@@ -59,10 +59,10 @@ pub mod packet;
 pub mod policy;
 pub mod ratio;
 pub mod reason;
-pub mod reputation;
 pub mod server_name;
 pub mod sieve;
 mod siphash;
+pub mod source_tables;
 pub mod sources;
 pub mod standing;
 pub mod strategy;

@@ -4,7 +4,7 @@ mod id_format;
 mod queue_settings;
 
 pub use self::{
-    id_format::{IPV4_RANGE, IPV6_RANGE, IdFormat, NameKind, NamedBy, Range},
+    id_format::{IPV4_RANGE, IPV6_RANGE, IdFormat, KeyPart, NameKind, Range},
     queue_settings::QueueSettings,
 };
 

@@ -4,7 +4,7 @@ use limiter_common::{
     address::Family,
     ban::BanKey,
     policy::{Class, classify},
-    standing::{Kind, Moment, Record, SourceId, Standing},
+    standing::{Kind, Record, SourceId, Standing, StandingContext},
 };
 use limiter_policy::policy::CompiledPolicy;
 
@@ -31,7 +31,7 @@ impl PrefixStanding {
 pub(crate) fn standing_of(
     policy: &CompiledPolicy,
     prefix: &BanKey,
-    at: &Moment<'_>,
+    at: &StandingContext<'_>,
     record: impl FnOnce(SourceId) -> Record,
 ) -> PrefixStanding {
     let address = prefix.address();
@@ -69,7 +69,7 @@ lists: [{name: ours, cidr: [192.0.2.53]}]
         let config = config::parse(LISTED, "test").unwrap();
         let policy = CompiledPolicy::new(&config.policy, 1).unwrap();
         let now = Tick(1_000);
-        let at = Moment {
+        let at = StandingContext {
             settings: &policy.features.standing,
             shortage: Shortage::NONE.after_refusal(now),
             now,

@@ -7,7 +7,7 @@ use aya_ebpf::{
     macros::btf_map,
 };
 use limiter_common::{
-    judged::Packet,
+    classified_packet::ClassifiedPacket,
     offender::{Dropper, Offender, OffenderKey, OffenderTable, RecordOutcome, Recording},
     policy::Tables,
 };
@@ -32,7 +32,13 @@ pub(crate) struct MapOffenders;
 
 impl OffenderTable for MapOffenders {
     #[inline(always)]
-    fn record<T: Tables>(&self, _tables: &T, packet: &Packet, limit_index: u32, by: Dropper) {
+    fn record<T: Tables>(
+        &self,
+        _tables: &T,
+        packet: &ClassifiedPacket,
+        limit_index: u32,
+        by: Dropper,
+    ) {
         if globals::RECORDS_OFFENDERS.load() != 0 {
             limiter_record_offender(packet, limit_index, by as u32);
         }
@@ -45,7 +51,11 @@ impl OffenderTable for MapOffenders {
 /// entry point's stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_record_offender(packet: *const Packet, limit_index: u32, by: u32) -> u32 {
+extern "C" fn limiter_record_offender(
+    packet: *const ClassifiedPacket,
+    limit_index: u32,
+    by: u32,
+) -> u32 {
     let by = if by == Dropper::Sieve as u32 {
         Dropper::Sieve
     } else {
@@ -64,8 +74,8 @@ extern "C" fn limiter_record_offender(packet: *const Packet, limit_index: u32, b
             || enter(&key, packet.now),
             || {
                 let name = name?;
-                if let Some((named_by, _)) = name.name() {
-                    refused_questions::report(named_by, packet.now);
+                if let Some((key_part, _)) = name.name() {
+                    refused_questions::report(key_part, packet.now);
                 }
                 Some(enter(&name, packet.now))
             },

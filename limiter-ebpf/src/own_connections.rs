@@ -5,7 +5,7 @@
 //! map is full, the kernel evicts connections that no refused packet has matched lately.
 
 use aya_ebpf::{btf_maps::LruHashMap, macros::btf_map};
-use limiter_common::{connection::Ends, judged::Packet};
+use limiter_common::{classified_packet::ClassifiedPacket, connection::Ends};
 
 use crate::globals;
 
@@ -39,7 +39,7 @@ pub(crate) fn ended(cookie: u64, ends: &Ends) {
 
 /// Whether the packet, a TCP segment, belongs to an own connection.
 #[inline(always)]
-pub(crate) fn have(packet: &Packet) -> bool {
+pub(crate) fn contain(packet: &ClassifiedPacket) -> bool {
     limiter_is_of_own_connection(packet) == 1
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn have(packet: &Packet) -> bool {
 /// stages' stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_is_of_own_connection(packet: *const Packet) -> u32 {
+extern "C" fn limiter_is_of_own_connection(packet: *const ClassifiedPacket) -> u32 {
     // Older verifiers walk this function even if the policy does not need it.
     if !are_recorded() {
         return 0;

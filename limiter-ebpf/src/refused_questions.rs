@@ -8,7 +8,7 @@ use aya_ebpf::{
     btf_maps::{PerCpuArray, RingBuf},
     macros::btf_map,
 };
-use limiter_common::{dns::MOST_BYTES, limit::NamedBy, offender::Sampling};
+use limiter_common::{dns::MOST_BYTES, limit::KeyPart, offender::Sampling};
 
 use crate::names;
 
@@ -22,8 +22,8 @@ static SAMPLING: PerCpuArray<Sampling, 1> = PerCpuArray::new();
 
 /// Reports the question of this CPU's current packet, if buckets know it or its domain by hash.
 #[inline(always)]
-pub(crate) fn report(named_by: NamedBy, now_ns: u64) {
-    if !matches!(named_by, NamedBy::Domain | NamedBy::Question) {
+pub(crate) fn report(key_part: KeyPart, now_ns: u64) {
+    if !matches!(key_part, KeyPart::Domain | KeyPart::Question) {
         return;
     }
     let Some(sampling) = SAMPLING.get_ptr_mut(0) else {

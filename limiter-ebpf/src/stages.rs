@@ -25,8 +25,8 @@ use crate::{
     clock::KernelClock,
     connections, finish, names,
     offenders::MapOffenders,
-    reputation::MapReputation,
     server_names,
+    source_tables::MapSourceTables,
     tables::MapTables,
     tcp_state,
 };
@@ -48,14 +48,14 @@ pub(crate) const fn pipeline<const WINDOWS: bool, const INLINE: u32>() -> Pipeli
     MapTables,
     MapBuckets<WINDOWS, IN_ANY, INLINE>,
     MapOffenders,
-    MapReputation,
+    MapSourceTables,
 > {
     Pipeline {
         clock: &KernelClock,
         tables: &MapTables,
         buckets: &MapBuckets::<WINDOWS, IN_ANY, INLINE>,
         offenders: &MapOffenders,
-        reputation: &MapReputation,
+        source_tables: &MapSourceTables,
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 
 use super::{
-    bounded::Bounded,
+    bounded::BoundedStream,
     error::{StoreError, visible},
 };
 
@@ -33,7 +33,7 @@ const RESPONSE: Duration = Duration::from_secs(8);
 #[derive(Clone)]
 pub struct Access {
     /// The addresses of its servers, or of Sentinels; tried in order.
-    pub places: Vec<Place>,
+    pub places: Vec<ServerAddress>,
     /// The name of the server for the Sentinels at these addresses; `None`: the addresses are servers.
     pub sentinel: Option<String>,
     /// The number of the database.
@@ -48,7 +48,7 @@ pub struct Access {
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct ServerAddress {
     /// The name or address of its host.
     pub host: String,
     /// Its port.
@@ -56,7 +56,7 @@ pub struct Place {
 }
 
 /// Formats as `host:port`, with brackets around an IPv6 address.
-impl fmt::Display for Place {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;
         if host.contains(':') {
@@ -77,7 +77,7 @@ pub struct Tls {
 /// Omits the password.
 impl fmt::Debug for Access {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places: Vec<_> = self.places.iter().map(Place::to_string).collect();
+        let places: Vec<_> = self.places.iter().map(ServerAddress::to_string).collect();
         let (places, database) = (places.join(","), self.database);
         write!(formatter, "Access({places}/{database})")
     }
@@ -128,7 +128,10 @@ impl Access {
     /// # Errors
     ///
     /// It cannot be reached, or refuses.
-    pub async fn enter(&self, place: &Place) -> Result<MultiplexedConnection, ConnectError> {
+    pub async fn enter(
+        &self,
+        place: &ServerAddress,
+    ) -> Result<MultiplexedConnection, ConnectError> {
         let mut settings = plain().set_db(self.database.into());
         if let Some(user) = &self.user {
             settings = settings.set_username(user);
@@ -142,25 +145,25 @@ impl Access {
     /// Connects to a Sentinel. It has no databases, and its users are not the store's.
     pub(crate) async fn enter_sentinel(
         &self,
-        place: &Place,
+        place: &ServerAddress,
     ) -> Result<MultiplexedConnection, ConnectError> {
         self.connect_as(place, plain()).await
     }
 
     async fn connect_as(
         &self,
-        place: &Place,
+        place: &ServerAddress,
         settings: RedisConnectionInfo,
     ) -> Result<MultiplexedConnection, ConnectError> {
         let connecting = async {
             let stream = connect_any(place).await?;
             let stream = match &self.tls {
-                None => Bounded::new(stream),
+                None => BoundedStream::new(stream),
                 Some(tls) => {
                     let connector = TlsConnector::from(Arc::new(tls.config()?));
                     let host = ServerName::try_from(place.host.clone());
                     let host = host.map_err(|error| ConnectError::refused(&error))?;
-                    Bounded::new(connector.connect(host, stream).await?)
+                    BoundedStream::new(connector.connect(host, stream).await?)
                 }
             };
             let config = AsyncConnectionConfig::new().set_response_timeout(Some(RESPONSE));
@@ -176,7 +179,7 @@ impl Access {
 }
 
 /// Connects to the first address of a host that answers.
-async fn connect_any(place: &Place) -> io::Result<TcpStream> {
+async fn connect_any(place: &ServerAddress) -> io::Result<TcpStream> {
     let mut attempts = JoinSet::new();
     for address in lookup_host((&*place.host, place.port)).await? {
         attempts.spawn(TcpStream::connect(address));
@@ -231,11 +234,11 @@ mod tests {
     fn passwords_are_not_shown() {
         let access = Access {
             places: vec![
-                Place {
+                ServerAddress {
                     host: "store".to_owned(),
                     port: 6379,
                 },
-                Place {
+                ServerAddress {
                     host: "::1".to_owned(),
                     port: 1,
                 },

@@ -21,12 +21,12 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// A connection that ends by an error when the server sends more than [`MOST_BYTES`] after a command.
-pub(crate) struct Bounded {
+pub(crate) struct BoundedStream {
     stream: Box<dyn Stream>,
     left: usize,
 }
 
-impl Bounded {
+impl BoundedStream {
     pub(crate) fn new(stream: impl Stream + 'static) -> Self {
         Self {
             stream: Box::new(stream),
@@ -35,7 +35,7 @@ impl Bounded {
     }
 }
 
-impl AsyncRead for Bounded {
+impl AsyncRead for BoundedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -51,7 +51,7 @@ impl AsyncRead for Bounded {
     }
 }
 
-impl AsyncWrite for Bounded {
+impl AsyncWrite for BoundedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -97,7 +97,7 @@ mod tests {
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let settings = access::plain();
         let connected =
-            MultiplexedConnection::new_with_config(&settings, Bounded::new(own), config);
+            MultiplexedConnection::new_with_config(&settings, BoundedStream::new(own), config);
         let (mut connection, driver) = connected.await.unwrap();
         let driver = tokio::spawn(driver);
         let mut get = cmd("GET");

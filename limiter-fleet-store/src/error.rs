@@ -14,7 +14,7 @@ pub enum StoreError {
     Store(String),
     /// The ACL user lacks a right.
     #[error("{0}")]
-    Denied(Denied),
+    Denied(MissingRight),
     /// The stream was trimmed before it was read.
     #[error("its stream was cut before it was read")]
     Cut,
@@ -55,7 +55,7 @@ impl From<redis::ParsingError> for StoreError {
 
 /// A right that the ACL user lacks, and the rule to add.
 #[derive(Debug, PartialEq, Eq, Error)]
-pub enum Denied {
+pub enum MissingRight {
     /// A command without a key.
     #[error("its user has no right to '{0}': add '+{0}' to its ACL")]
     Command(String),
@@ -71,7 +71,7 @@ pub enum Denied {
     },
 }
 
-impl Denied {
+impl MissingRight {
     pub(crate) fn of(command: &Cmd) -> Self {
         let mut words = command.args_iter().map(|word| match word {
             Arg::Simple(word) => String::from_utf8_lossy(word).into_owned(),
@@ -116,23 +116,23 @@ mod tests {
         read.arg("COUNT").arg(1).arg("STREAMS");
         read.arg("limiter:{edge}:news").arg("0-0");
         assert_eq!(
-            Denied::of(&read).to_string(),
+            MissingRight::of(&read).to_string(),
             "its user has no right to 'xread' of 'limiter:{edge}:news': add '~limiter:{edge}:* +xread' to its ACL"
         );
         let mut load = cmd("SCRIPT");
         load.arg("LOAD").arg("return 1");
         assert_eq!(
-            Denied::of(&load).to_string(),
+            MissingRight::of(&load).to_string(),
             "its user has no right to 'script|load': add '+script|load' to its ACL"
         );
         let mut scan = cmd("HSCAN");
         scan.arg("limiter:{edge}:bans").arg(0);
         assert_eq!(
-            Denied::of(&scan).to_string(),
+            MissingRight::of(&scan).to_string(),
             "its user has no right to 'hscan' of 'limiter:{edge}:bans': add '~limiter:{edge}:* +hscan' to its ACL"
         );
         assert_eq!(
-            Denied::of(&cmd("MULTI")).to_string(),
+            MissingRight::of(&cmd("MULTI")).to_string(),
             "its user has no right to 'multi': add '+multi' to its ACL"
         );
     }

@@ -7,7 +7,7 @@
 use redis::{RedisError, Value, aio::MultiplexedConnection, cmd};
 
 use super::{
-    access::{Access, ConnectError, Place},
+    access::{Access, ConnectError, ServerAddress},
     error::StoreError,
     query::refused,
     stream::newest_of,
@@ -20,12 +20,12 @@ const MOST_HOPS: usize = 3;
 const LONGEST_HOST: usize = 253;
 
 /// A connection, and its server.
-pub(crate) type Connected = (MultiplexedConnection, Place);
+pub(crate) type Connected = (MultiplexedConnection, ServerAddress);
 
 /// A server's response about a key.
-enum Found {
+enum StreamLocation {
     Here(MultiplexedConnection),
-    Elsewhere(Place),
+    Elsewhere(ServerAddress),
 }
 
 /// Connects to the server that has the stream `key`.
@@ -42,15 +42,19 @@ pub(crate) async fn connect(access: &Access, key: &str) -> Result<Connected, Con
 }
 
 /// Connects to the server that has a key, starting from one address.
-async fn connect_by(access: &Access, place: &Place, key: &str) -> Result<Connected, ConnectError> {
+async fn connect_by(
+    access: &Access,
+    place: &ServerAddress,
+    key: &str,
+) -> Result<Connected, ConnectError> {
     let mut place = match &access.sentinel {
         Some(name) => query_sentinel(access, place, name).await?,
         None => place.clone(),
     };
     for _ in 0..=MOST_HOPS {
         match probe(access, &place, key).await? {
-            Found::Here(connection) => return Ok((connection, place)),
-            Found::Elsewhere(other) => place = other,
+            StreamLocation::Here(connection) => return Ok((connection, place)),
+            StreamLocation::Elsewhere(other) => place = other,
         }
     }
     Err(ConnectError::Circle)
@@ -59,9 +63,9 @@ async fn connect_by(access: &Access, place: &Place, key: &str) -> Result<Connect
 /// Queries a Sentinel for the address of the named server.
 async fn query_sentinel(
     access: &Access,
-    sentinel: &Place,
+    sentinel: &ServerAddress,
     name: &str,
-) -> Result<Place, ConnectError> {
+) -> Result<ServerAddress, ConnectError> {
     let mut connection = access.enter_sentinel(sentinel).await?;
     let mut question = cmd("SENTINEL");
     question.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
@@ -72,20 +76,24 @@ async fn query_sentinel(
 }
 
 /// Queries a server whether it has a key.
-async fn probe(access: &Access, place: &Place, key: &str) -> Result<Found, ConnectError> {
+async fn probe(
+    access: &Access,
+    place: &ServerAddress,
+    key: &str,
+) -> Result<StreamLocation, ConnectError> {
     let mut connection = access.enter(place).await?;
     let question = newest_of(key);
     match question.query_async::<Value>(&mut connection).await {
-        Ok(_) => Ok(Found::Here(connection)),
+        Ok(_) => Ok(StreamLocation::Here(connection)),
         Err(error) => match elsewhere(&error, place) {
-            Some(other) => Ok(Found::Elsewhere(other)),
+            Some(other) => Ok(StreamLocation::Elsewhere(other)),
             None => Err(refused(error, &[&question]).into()),
         },
     }
 }
 
 /// Returns the target of a cluster's redirect; `None`: it is no redirect.
-pub(crate) fn elsewhere(error: &RedisError, queried: &Place) -> Option<Place> {
+pub(crate) fn elsewhere(error: &RedisError, queried: &ServerAddress) -> Option<ServerAddress> {
     let (address, _) = error.redirect_node()?;
     place_of(address, queried)
 }
@@ -93,14 +101,14 @@ pub(crate) fn elsewhere(error: &RedisError, queried: &Place) -> Option<Place> {
 /// Reads `host:port`. IPv6 addresses have no brackets there. A server that does not know its own name
 /// leaves the host out: it is then the queried host. Refuses any text other than a name or an
 /// address.
-fn place_of(address: &str, queried: &Place) -> Option<Place> {
+fn place_of(address: &str, queried: &ServerAddress) -> Option<ServerAddress> {
     let (host, port) = address.rsplit_once(':')?;
     let host = if host.is_empty() { &queried.host } else { host };
     let is_of_host = |byte: u8| byte.is_ascii_alphanumeric() || b".:-_".contains(&byte);
     if host.len() > LONGEST_HOST || !host.bytes().all(is_of_host) {
         return None;
     }
-    Some(Place {
+    Some(ServerAddress {
         host: host.to_owned(),
         port: port.parse().ok()?,
     })
@@ -112,7 +120,7 @@ mod tests {
 
     #[test]
     fn where_a_cluster_sends_to() {
-        let queried = Place {
+        let queried = ServerAddress {
             host: "a.example".to_owned(),
             port: 6379,
         };

@@ -32,8 +32,8 @@ mod store;
 mod stream;
 
 pub use self::{
-    access::{Access, ConnectError, Place, Tls},
-    error::{Denied, StoreError},
+    access::{Access, ConnectError, ServerAddress, Tls},
+    error::{MissingRight, StoreError},
     leases::Leases,
     position::Position,
     store::{Map, Page, Store},

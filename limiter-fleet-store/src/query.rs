@@ -7,7 +7,7 @@ use redis::{
 
 use super::{
     bounded::TOO_LONG,
-    error::{Denied, StoreError, visible},
+    error::{MissingRight, StoreError, visible},
 };
 
 pub(crate) async fn query<T: FromRedisValue>(
@@ -39,7 +39,7 @@ pub(crate) fn refused(error: RedisError, commands: &[&Cmd]) -> StoreError {
     let denied = commands.get(*number).filter(|_| is_denied(first));
     denied.map_or_else(
         || StoreError::Store(visible(&first.to_string())),
-        |command| StoreError::Denied(Denied::of(command)),
+        |command| StoreError::Denied(MissingRight::of(command)),
     )
 }
 
@@ -71,7 +71,7 @@ pub(crate) async fn check_rights(
     let denied = all.iter().find(|(_, one)| is_denied(one));
     let denied = denied.and_then(|(number, _)| commands.cmd_iter().nth(*number));
     denied.map_or(Ok(()), |command| {
-        Err(StoreError::Denied(Denied::of(command)))
+        Err(StoreError::Denied(MissingRight::of(command)))
     })
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Name,
     name::is_word,
-    replicated::{AFTERWARDS_MS, MOST_AHEAD_MS, Stamp, Update, Value, Wrong},
+    replicated::{AFTERWARDS_MS, MOST_AHEAD_MS, Stamp, Update, UpdateRefusal, Value},
 };
 
 /// The longest time until a ban with an end ends, in milliseconds: a hundred years.
@@ -27,21 +27,21 @@ const MOST_ORIGIN: usize = 64;
 const MOST_LIMIT: usize = 128;
 
 /// Its prefix covers all addresses, or is not in canonical form.
-const PREFIX: Wrong = wrong("prefix", "its prefix cannot be banned");
+const PREFIX: UpdateRefusal = wrong("prefix", "its prefix cannot be banned");
 
 /// Its origin is not a valid name, or its limit's name is invalid or belongs to another origin.
-const ORIGIN: Wrong = wrong("origin", "its origin or its limit has no such name");
+const ORIGIN: UpdateRefusal = wrong("origin", "its origin or its limit has no such name");
 
 /// Its reason is too long, or has control characters.
-const REASON: Wrong = wrong("reason", "its reason is too long or no line of text");
+const REASON: UpdateRefusal = wrong("reason", "its reason is too long or no line of text");
 
 /// It ends before it begins, or in more than a hundred years.
-const END: Wrong = wrong("end", "it ends at no such time");
+const END: UpdateRefusal = wrong("end", "it ends at no such time");
 
-const AHEAD: Wrong = wrong("ahead", "it is from the future: the hosts' clocks disagree");
+const AHEAD: UpdateRefusal = wrong("ahead", "it is from the future: the hosts' clocks disagree");
 
-const fn wrong(name: &'static str, why: &'static str) -> Wrong {
-    Wrong { name, why }
+const fn wrong(name: &'static str, why: &'static str) -> UpdateRefusal {
+    UpdateRefusal { name, why }
 }
 
 /// The identity of a ban: a prefix and an origin.
@@ -116,7 +116,7 @@ impl BanUpdate {
     /// # Errors
     ///
     /// No honest node would send it.
-    pub fn check(&self, now_ms: u64) -> Result<(), Wrong> {
+    pub fn check(&self, now_ms: u64) -> Result<(), UpdateRefusal> {
         if !is_bannable(self.key.prefix) {
             return Err(PREFIX);
         }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(expected: Result<(), Wrong>, change: impl FnOnce(&mut BanUpdate)) {
+    fn check(expected: Result<(), UpdateRefusal>, change: impl FnOnce(&mut BanUpdate)) {
         let mut update = update("192.0.2.0/24");
         change(&mut update);
         assert_eq!(update.check(NOW), expected, "{update:?}");

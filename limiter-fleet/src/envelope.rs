@@ -209,7 +209,7 @@ mod tests {
         heartbeat::Heartbeat,
         replicated::{MOST_UPDATES, Stamp},
         rollout::{
-            Command, MOST_CANARIES, MOST_TEXT, NodeState, Reply, RolloutId, Step, Takers, Wish,
+            Command, MOST_CANARIES, MOST_TEXT, NodeState, Recipients, Reply, RolloutId, Step, Wish,
         },
         sources::{Proof, Source, SourceKey, SourceUpdate},
     };
@@ -276,7 +276,7 @@ mod tests {
             ms: u64::MAX,
             file: [0xff; 32],
             hold_ms: u64::MAX,
-            step: Step::Take(Takers::Some(vec![node; MOST_CANARIES])),
+            step: Step::Take(Recipients::Some(vec![node; MOST_CANARIES])),
         }
     }
 

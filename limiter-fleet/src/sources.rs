@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Name,
-    replicated::{AFTERWARDS_MS, MOST_AHEAD_MS, Replicated, Stamp, Update, Value, Wrong},
+    replicated::{AFTERWARDS_MS, MOST_AHEAD_MS, Replicated, Stamp, Update, UpdateRefusal, Value},
 };
 
 /// The most active entries of this node.
@@ -37,18 +37,18 @@ const SAME_S: u64 = 3;
 const SOON_S: u64 = 120;
 
 /// No packet from another host has such a source, or no correct node sends such an entry.
-const WRONG: Wrong = wrong("source_wrong", "no node proves such a source");
+const WRONG: UpdateRefusal = wrong("source_wrong", "no node proves such a source");
 
 /// The sending node has another IPv6 prefix length.
-const PREFIX: Wrong = wrong("source_prefix", "its node has another `ipv6-prefix`");
+const PREFIX: UpdateRefusal = wrong("source_prefix", "its node has another `ipv6-prefix`");
 
-const AHEAD: Wrong = wrong(
+const AHEAD: UpdateRefusal = wrong(
     "source_ahead",
     "it is from the future: the hosts' clocks disagree",
 );
 
-const fn wrong(name: &'static str, why: &'static str) -> Wrong {
-    Wrong { name, why }
+const fn wrong(name: &'static str, why: &'static str) -> UpdateRefusal {
+    UpdateRefusal { name, why }
 }
 
 /// A source: an IPv4 address, or the upper half of the addresses of an IPv6 prefix.
@@ -112,7 +112,7 @@ impl Source {
     /// # Errors
     ///
     /// It may not.
-    pub fn check(self, ipv6_prefix: u8) -> Result<(), Wrong> {
+    pub fn check(self, ipv6_prefix: u8) -> Result<(), UpdateRefusal> {
         let is_right = match self {
             Self::V4(bytes) => {
                 let address = Ipv4Addr::from(bytes);
@@ -174,7 +174,7 @@ impl SourceUpdate {
     /// # Errors
     ///
     /// No honest node would send it to this one.
-    pub fn check(&self, ipv6_prefix: u8, now_ms: u64) -> Result<(), Wrong> {
+    pub fn check(&self, ipv6_prefix: u8, now_ms: u64) -> Result<(), UpdateRefusal> {
         let Self {
             key, stamp, value, ..
         } = self;

@@ -93,13 +93,13 @@ pub struct PieceCounts {
 /// Follows live flows.
 #[derive(Debug)]
 pub struct Follower {
-    tcp: Side,
-    udp: Side,
+    tcp: ProtocolFlows,
+    udp: ProtocolFlows,
 }
 
 /// The flows of one protocol.
 #[derive(Debug)]
-struct Side {
+struct ProtocolFlows {
     settings: FollowerSettings,
     reader: Reader,
     budgets: Budgets,
@@ -117,8 +117,8 @@ impl Follower {
     #[must_use]
     pub fn new(settings: FollowerSettings) -> Self {
         Self {
-            tcp: Side::new(settings),
-            udp: Side::new(settings),
+            tcp: ProtocolFlows::new(settings),
+            udp: ProtocolFlows::new(settings),
         }
     }
 
@@ -209,14 +209,14 @@ impl Follower {
         self.tcp.memory() + self.udp.memory()
     }
 
-    const fn of(&self, protocol: Protocol) -> &Side {
+    const fn of(&self, protocol: Protocol) -> &ProtocolFlows {
         match protocol {
             Protocol::Tcp => &self.tcp,
             Protocol::Udp => &self.udp,
         }
     }
 
-    const fn side(&mut self, protocol: Protocol) -> &mut Side {
+    const fn side(&mut self, protocol: Protocol) -> &mut ProtocolFlows {
         match protocol {
             Protocol::Tcp => &mut self.tcp,
             Protocol::Udp => &mut self.udp,
@@ -224,7 +224,7 @@ impl Follower {
     }
 }
 
-impl Side {
+impl ProtocolFlows {
     fn new(settings: FollowerSettings) -> Self {
         Self {
             settings,

@@ -59,7 +59,7 @@ pub fn period(ns: u64) -> String {
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
-        if acts(character) {
+        if acts_on_neighbours(character) {
             line.extend(character.escape_default());
         } else {
             line.push(character);
@@ -75,7 +75,7 @@ pub fn visible(text: &str) -> String {
     for character in text.chars() {
         match character {
             '\n' | '\t' => lines.push(character),
-            acting if acts(acting) => lines.extend(acting.escape_default()),
+            acting if acts_on_neighbours(acting) => lines.extend(acting.escape_default()),
             other => lines.push(other),
         }
     }
@@ -88,7 +88,7 @@ pub fn visible_json(json: &str) -> String {
     let mut lines = String::with_capacity(json.len());
     for character in json.chars() {
         // ASCII controls, except the last (DEL), occur only outside of strings.
-        if character < ' ' || !acts(character) {
+        if character < ' ' || !acts_on_neighbours(character) {
             lines.push(character);
         } else {
             for unit in character.encode_utf16(&mut [0; 2]) {
@@ -101,7 +101,7 @@ pub fn visible_json(json: &str) -> String {
 
 /// Returns whether a character is invisible and acts on its neighbours: controls, and characters that change
 /// direction or break lines.
-fn acts(character: char) -> bool {
+fn acts_on_neighbours(character: char) -> bool {
     character.is_control()
         || matches!(
             character,

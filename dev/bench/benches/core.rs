@@ -86,7 +86,7 @@ fn deciding(criterion: &mut Criterion) {
                     tables: &policy,
                     buckets: &buckets,
                     offenders: &(),
-                    reputation: &(),
+                    source_tables: &(),
                 };
                 black_box(pipeline.decide(&BytesFrame(bytes), &mut scratch, &mut exchange))
             });

@@ -15,7 +15,7 @@ use limiter_common::{
     standing::{Event, SourceId},
 };
 use limiter_datapath::kernel::{
-    ClockSource, Instance, LogLevel, ReputationMaps, Settings, monotonic_now, possible_cpus,
+    ClockSource, Instance, LogLevel, Settings, SourceMaps, monotonic_now, possible_cpus,
     unix_ahead_ns,
 };
 use limiter_policy::{
@@ -58,7 +58,7 @@ fn query(number: u8) -> Result<Vec<u8>> {
 struct Scene {
     instance: Instance,
     /// The instance's maps, kept alive here.
-    _maps: ReputationMaps,
+    _maps: SourceMaps,
 }
 
 impl Scene {
@@ -74,7 +74,7 @@ impl Scene {
         let settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?
             .sized_for(&tables);
         let mut instance = Instance::load(&tables, 0, settings, ClockSource::Kernel)?;
-        let maps = instance.take_reputation(settings)?;
+        let maps = instance.take_source_maps(settings)?;
         let secrets = (1..=secrets).map(secret).collect::<Result<Vec<_>>>()?;
         maps.cookies()
             .set(CookieKeys::new(&secrets, unix_ahead_ns()))?;

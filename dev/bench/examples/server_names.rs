@@ -7,9 +7,9 @@ use std::net::IpAddr;
 use anyhow::Result;
 use limiter_common::{
     connection::Ends,
-    server_name::{FirstBytes, Flow, Meaning, Records},
+    server_name::{FirstBytes, FlowRecord, Meaning, Records},
 };
-use limiter_datapath::kernel::ReputationMaps;
+use limiter_datapath::kernel::SourceMaps;
 use limiter_policy::policy::{CompiledPolicy, DnsName};
 use testbed::Frame;
 
@@ -42,12 +42,12 @@ const NAMED: [(u16, &str, u32); 3] = [
 ];
 
 /// Enters the connections with their names.
-fn record_flows(tables: &CompiledPolicy, maps: &ReputationMaps) -> Result<()> {
+fn record_flows(tables: &CompiledPolicy, maps: &SourceMaps) -> Result<()> {
     let [client, server] = [CLIENT.parse::<IpAddr>()?, SERVER.parse()?];
     let names = &tables.server_names;
     for (port, name, bytes_read) in NAMED {
         let asked = names.match_tcp_name(Some(&name.parse::<DnsName>()?));
-        let flow = Flow::new(1, 0).read(Meaning::new(names.number(), &asked));
+        let flow = FlowRecord::new(1, 0).read(Meaning::new(names.number(), &asked));
         let flow = flow.with_first_bytes(bytes_read, Records::Read);
         let ends = Ends::new(&client.into(), port, &server.into(), 443);
         maps.server_names().add(ends, flow)?;

@@ -166,7 +166,9 @@ impl Generator {
                 Ok(result.duration * frames + Duration::from_nanos(u64::from(frames) / 2))
             }
             // A signal ends the call early.
-            Err(ProgramError::SyscallError(_)) if self.interrupt.seen() => bail!("interrupted"),
+            Err(ProgramError::SyscallError(_)) if self.interrupt.has_arrived() => {
+                bail!("interrupted")
+            }
             Err(error) => Err(error).context("cannot send live frames"),
         }
     }

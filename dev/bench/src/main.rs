@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     };
     match run(arguments, &interrupt) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) if interrupt.seen() => ExitCode::from(INTERRUPTED),
+        Err(_) if interrupt.has_arrived() => ExitCode::from(INTERRUPTED),
         Err(error) => fail(&error),
     }
 }

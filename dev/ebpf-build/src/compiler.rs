@@ -48,7 +48,7 @@ fn find_nightly(search_path: &SearchPath) -> Option<Compiler> {
         .filter(|toolchain| toolchain.name.starts_with("nightly"))
         .find_map(|toolchain| {
             let bin = toolchain.sysroot.join("bin");
-            usable(&bin, &toolchain.sysroot).then_some(Compiler {
+            is_usable(&bin, &toolchain.sysroot).then_some(Compiler {
                 origin: Origin::Rustup(toolchain.name),
                 bin,
             })
@@ -58,13 +58,13 @@ fn find_nightly(search_path: &SearchPath) -> Option<Compiler> {
 fn find_distribution(search_path: &SearchPath) -> Option<Compiler> {
     let bin = search_path.system().to_path_buf();
     let sysroot = ask(&bin.join("rustc"), &["--print", "sysroot"])?;
-    usable(&bin, Path::new(sysroot.trim_end())).then_some(Compiler {
+    is_usable(&bin, Path::new(sysroot.trim_end())).then_some(Compiler {
         origin: Origin::Distribution,
         bin,
     })
 }
 
-fn usable(bin: &Path, sysroot: &Path) -> bool {
+fn is_usable(bin: &Path, sysroot: &Path) -> bool {
     bin.join("cargo").is_file()
         && sysroot.join("lib/rustlib/src/rust/library/core").is_dir()
         && ask(&bin.join("rustc"), &["--version"]).is_some_and(|version| is_recent(&version))

@@ -32,13 +32,13 @@ impl Interrupt {
 
     /// Returns whether such a signal has arrived.
     #[must_use]
-    pub fn seen(&self) -> bool {
+    pub fn has_arrived(&self) -> bool {
         SEEN.load(Ordering::Relaxed)
     }
 
     /// Fails after an interrupt, so that everything is taken down on the way out.
     pub fn check(&self) -> Result<()> {
-        ensure!(!self.seen(), "interrupted");
+        ensure!(!self.has_arrived(), "interrupted");
         Ok(())
     }
 }
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_process_may_watch_twice() {
         for _ in 0..2 {
-            assert!(!Interrupt::watch().unwrap().seen());
+            assert!(!Interrupt::watch().unwrap().has_arrived());
         }
     }
 }

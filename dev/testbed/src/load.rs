@@ -86,7 +86,7 @@ impl Load {
             paused: Duration::ZERO,
         };
         let mut due = Duration::ZERO;
-        while sent.packets < self.most && !progress.stopped() {
+        while sent.packets < self.most && !progress.is_stopped() {
             let elapsed = start.elapsed();
             if due >= self.duration || elapsed >= self.time_limit() {
                 break;
@@ -156,7 +156,7 @@ impl Progress {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Relaxed)
     }
 

@@ -23,7 +23,7 @@ const TRIES: u32 = 16;
 const TRIES_OF_ONE: u32 = 4;
 
 /// The table of counts.
-pub trait Counts {
+pub trait CountTable {
     /// Calls [`search`] on a line.
     fn search(&self, line: u32, count_id: CountId) -> SlotMatches;
 
@@ -80,7 +80,7 @@ pub fn open_in<S: Slots>(slots: &S, count_id: CountId) -> u64 {
 /// Counts one more connection under a count id; returns the index of the word that counts it, or `None` if
 /// there is no room.
 #[inline(always)]
-pub fn add<C: Counts>(counts: &C, count_id: CountId) -> Option<u32> {
+pub fn add<C: CountTable>(counts: &C, count_id: CountId) -> Option<u32> {
     for attempt in 0..TRIES {
         match counts.try_to_add(count_id, attempt) {
             AGAIN => {}
@@ -96,7 +96,7 @@ const AGAIN: u32 = u32::MAX;
 /// Makes one attempt to count a connection; returns the word's index, or `u32::MAX` if another CPU changed
 /// the word or there is no room.
 #[inline(always)]
-pub fn try_to_add<C: Counts>(counts: &C, count_id: CountId, attempt: u32) -> u32 {
+pub fn try_to_add<C: CountTable>(counts: &C, count_id: CountId, attempt: u32) -> u32 {
     let lines = count_id.lines();
     let [first, second] = lines.map(|line| counts.search(line, count_id));
     let KeyMatches { found, free } = KeyMatches::new(first, second);
@@ -131,7 +131,7 @@ pub fn try_to_add<C: Counts>(counts: &C, count_id: CountId, attempt: u32) -> u32
 
 /// Subtracts a connection from the word at an index, which counts it.
 #[inline(always)]
-pub fn take_off<C: Counts>(counts: &C, at: u32) {
+pub fn take_off<C: CountTable>(counts: &C, at: u32) {
     let left = counts.count_down(at).wrapping_sub(1);
     if left & MOST_OPEN == 0 {
         // Fails if another connection is counted there again; its end will free the word.

@@ -16,19 +16,19 @@ use crate::{
 
 /// The token that a handshake takes from one GCRA bucket.
 #[derive(Clone, Copy, Debug)]
-pub struct Toll {
+pub struct HandshakeCharge {
     /// The bucket.
     pub key: BucketKey,
     /// The number of its states' unit.
     pub unit: u32,
     /// The token.
-    pub token: Token,
+    pub token: HandshakeToken,
 }
 
 /// A token that is taken even from an empty bucket.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Token {
+pub struct HandshakeToken {
     /// The time of taking it, in nanoseconds.
     pub now_ns: u64,
     /// The same time in ticks.
@@ -50,10 +50,15 @@ pub fn each_limit<T: Tables>(tables: &T, mut charge: impl FnMut(u32)) {
     }
 }
 
-/// Returns the toll of a handshake, completed at the time `now_ns`, at the limit on handshakes at an index,
+/// Returns the charge for a handshake, completed at the time `now_ns`, at the limit on handshakes at an index,
 /// or `None` if the limit does not count it.
 #[inline(always)]
-pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -> Option<Toll> {
+pub fn handshake_charge<T: Tables>(
+    tables: &T,
+    ends: &Ends,
+    limit_index: u32,
+    now_ns: u64,
+) -> Option<HandshakeCharge> {
     let facts = ends.facts();
     let class = counted_class(tables, &facts)?;
     if matching(tables, &facts, class) >> (limit_index & 63) & 1 == 0 {
@@ -70,10 +75,10 @@ pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -
         interface: &EVERY_INTERFACE,
     };
     let gcra = &parameters.gcra;
-    Some(Toll {
+    Some(HandshakeCharge {
         key: limit.bucket(&key_fields, family),
         unit: parameters.unit,
-        token: Token {
+        token: HandshakeToken {
             now_ns,
             now: gcra.ticks(now_ns),
             increment: gcra.emission_interval,
@@ -81,7 +86,7 @@ pub fn toll<T: Tables>(tables: &T, ends: &Ends, limit_index: u32, now_ns: u64) -
     })
 }
 
-impl<Location> Decide<Location> for Token {
+impl<Location> Decide<Location> for HandshakeToken {
     #[inline(always)]
     fn decide(&mut self, _location: &Location, state: u64) -> Transition {
         let spend = Spend::unbounded(self.now, self.increment);

@@ -19,7 +19,7 @@ mod waiting;
 
 pub use self::{
     count_id::{CountId, CountIds},
-    handshake::{Token, Toll, each_limit, toll},
+    handshake::{HandshakeCharge, HandshakeToken, each_limit, handshake_charge},
     opening::{Opening, counting, find_count_ids, full_for},
     order::{ConnectionOrder, Ends},
     route::RouteFields,

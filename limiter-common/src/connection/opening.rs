@@ -2,7 +2,7 @@
 
 use super::{CountId, CountIds, Ends};
 use crate::{
-    judged::Packet,
+    classified_packet::ClassifiedPacket,
     limit::MAX_CONNECTION_LIMITS as MOST_LIMITS,
     packet::{Facts, NameMatch},
     policy::{Class, Tables, classify, matching, parameters_of},
@@ -29,7 +29,7 @@ impl<'a> Opening<'a> {
     /// Makes the opening for a packet; the verdict so far has the matching limits and the source's standing.
     #[must_use]
     #[inline(always)]
-    pub const fn of_packet(packet: &'a Packet, verdict: &Verdict) -> Self {
+    pub const fn of_packet(packet: &'a ClassifiedPacket, verdict: &Verdict) -> Self {
         Self {
             facts: &packet.facts,
             class: &packet.class,

@@ -1,6 +1,8 @@
 //! The bucket and the cost of a packet by one of its limits.
 
-use crate::{judged::Packet, key::BucketKey, policy::Tables, strategy::Parameters};
+use crate::{
+    classified_packet::ClassifiedPacket, key::BucketKey, policy::Tables, strategy::Parameters,
+};
 
 /// The bucket and the cost of a packet by one limit that counts it.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +20,7 @@ pub struct Account<'a> {
 #[inline(always)]
 pub fn account<'a, T: Tables>(
     tables: &'a T,
-    packet: &Packet,
+    packet: &ClassifiedPacket,
     limit_index: u32,
 ) -> Option<Account<'a>> {
     let limit = tables.limit(limit_index)?;

@@ -8,7 +8,7 @@ use crate::{
     offender::OffenderTable,
     policy::{LimitEntry, Tables},
     reason::Reason,
-    reputation::Reputation,
+    source_tables::SourceTables,
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -17,7 +17,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Records the answer of the limit at an index, if it refused the packet for lack of budget;
     /// returns the stage's result.
@@ -45,7 +45,7 @@ where
         };
         let answer = limit.answer_to(scratch.verdict.standing_number());
         if answer == Answer::Drop
-            || answer == Answer::Truncate && !scratch.slips(limit_index, limit)
+            || answer == Answer::Truncate && !scratch.is_answer_due(limit_index, limit)
         {
             return Progress::Decided;
         }
@@ -57,7 +57,7 @@ where
     /// source is forged, so no sender waits.
     #[inline(always)]
     pub fn is_awaited(&self, scratch: &Scratch<B::Location>) -> bool {
-        !self.reputation.may_be_own(&scratch.packet.facts.source)
+        !self.source_tables.may_be_own(&scratch.packet.facts.source)
     }
 
     /// Charges the written answer to the limits of answers: to all, or to none, and it is not sent.
@@ -100,7 +100,7 @@ impl<Location> Scratch<Location> {
 
     /// Counts a refused packet; returns whether to send the answer to it.
     #[inline(always)]
-    fn slips(&mut self, limit_index: u32, limit: &LimitEntry) -> bool {
+    fn is_answer_due(&mut self, limit_index: u32, limit: &LimitEntry) -> bool {
         let refused = &mut self.slips[(limit_index % MAX_LIMITS) as usize];
         *refused += 1;
         let is_sent = *refused >= limit.slip();

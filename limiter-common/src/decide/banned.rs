@@ -6,7 +6,7 @@
 use super::{DecisionSteps, Pipeline, Progress, Scratch};
 use crate::{
     ban::BanMatch, clock::Clock, offender::OffenderTable, packet::Facts, policy::Tables,
-    reason::Reason, reputation::Reputation, verdict::Verdict,
+    reason::Reason, source_tables::SourceTables, verdict::Verdict,
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -15,14 +15,14 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Counts the dropped packet as a hit of the ban that its source is under.
     #[inline(always)]
     pub(super) fn count_hit(&self, scratch: &mut Scratch<B::Location>) -> Progress {
         let facts = &scratch.packet.facts;
         let key = scratch.banned_as.key(&facts.source);
-        self.reputation.count_hit(&key, facts.traffic());
+        self.source_tables.count_hit(&key, facts.traffic());
         Progress::Decided
     }
 }

@@ -74,14 +74,13 @@ impl<Location> Plan<Location> {
 
     /// Whether the decision gives the bucket another state.
     #[inline(always)]
-    pub(super) const fn changes(&self) -> bool {
+    pub(super) const fn changes_state(&self) -> bool {
         self.seen != self.next
     }
 
-    /// Makes the packet, which the decision lets pass, leave the reserve; returns whether it still
-    /// passes. The limit must reserve, and so use GCRA, with TATs as states.
+    /// Returns whether the packet, which the decision lets pass, also passes above the reserve. The limit must reserve, and so use GCRA, with TATs as states.
     #[inline(always)]
-    pub(super) const fn leave_reserve(&mut self) -> bool {
+    pub(super) const fn passes_above_own_reserve(&mut self) -> bool {
         self.spend = self.spend.leaving(self.reserve);
         self.next <= self.spend.gcra().latest
     }

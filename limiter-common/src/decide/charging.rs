@@ -11,7 +11,7 @@ use crate::{
     offender::OffenderTable,
     policy::{Features, Tables},
     reason::Reason,
-    reputation::Reputation,
+    source_tables::SourceTables,
     verdict::NO_LIMIT,
 };
 
@@ -33,7 +33,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Charges the current packet to the limits that enforce; if one of them refuses it,
     /// records its source as an offender.
@@ -43,7 +43,7 @@ where
             return Progress::Again;
         }
         let Some(limit_index) = scratch.verdict.refused_by() else {
-            scratch.leave_handshakes(self.tables.features());
+            scratch.count_handshakes_once(self.tables.features());
             return Progress::Undecided;
         };
         if self.is_exempt(scratch) {
@@ -78,7 +78,7 @@ where
             verdict.would_drop = scratch.blocking;
         }
         self.record_all_demand(scratch);
-        scratch.leave_handshakes(self.tables.features());
+        scratch.count_handshakes_once(self.tables.features());
         Progress::Undecided
     }
 
@@ -105,7 +105,7 @@ impl<Location> Scratch<Location> {
     /// Makes limits on handshakes count only the first packet of each passing handshake, not the
     /// last as well.
     #[inline(always)]
-    const fn leave_handshakes(&mut self, features: &Features) {
+    const fn count_handshakes_once(&mut self, features: &Features) {
         if features.handshakes != 0 && !self.packet.facts.is_first_segment() {
             let Verdict {
                 matched,
@@ -336,7 +336,7 @@ impl<T: Tables, B: DecisionSteps> Charging<'_, T, B> {
         for limit_index in limit_indices(self.tables) {
             if contains(self.among, limit_index)
                 && contains(limits, limit_index)
-                && self.scratch.charge(limit_index).plan.changes()
+                && self.scratch.charge(limit_index).plan.changes_state()
             {
                 // If other CPUs win every attempt, they have as good as filled the window.
                 self.change(limit_index, Intent::Refuse);

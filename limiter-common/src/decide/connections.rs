@@ -4,7 +4,7 @@
 
 use super::{DecisionSteps, Pipeline, Progress, Scratch};
 #[cfg(not(target_arch = "bpf"))]
-use crate::connection::queue::{Flow, Turn};
+use crate::connection::queue::{OpeningId, Turn};
 use crate::{
     clock::Clock,
     connection::{self, CountId, Ends, Entrance, Opening, Refusals},
@@ -12,7 +12,7 @@ use crate::{
     packet::Facts,
     policy::{Features, Tables},
     reason::Reason,
-    reputation::Reputation,
+    source_tables::SourceTables,
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -21,7 +21,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Drops the current packet if it would open a connection and an enforcing limit is full.
     /// The client may be told so, unless it waits in line. The source is not recorded as an
@@ -182,19 +182,23 @@ impl<Location> Scratch<Location> {
 
     /// Finds these refusals from tables in memory, where there is no network stack.
     #[cfg(not(target_arch = "bpf"))]
-    pub fn record_full_limits<T: Tables, R: Reputation>(&mut self, tables: &T, reputation: &R) {
+    pub fn record_full_limits<T: Tables, R: SourceTables>(
+        &mut self,
+        tables: &T,
+        source_tables: &R,
+    ) {
         self.refusals = Refusals::default();
         if self.opens(tables.features()) {
             let entrance = NativeEntrance {
                 scratch: self,
                 tables,
-                reputation,
+                source_tables,
             };
             let full = self.full_limits(tables, |count_id| entrance.open(count_id));
             self.refusals = self.stand_in_line(tables, full, &entrance);
         }
         if self.is_made_to_wait(tables.features()) {
-            reputation.make_wait(&self.ends());
+            source_tables.make_wait(&self.ends());
         }
     }
 }
@@ -202,16 +206,16 @@ impl<Location> Scratch<Location> {
 #[cfg(not(target_arch = "bpf"))]
 impl<Location> Scratch<Location> {
     /// Admits the packet's connection.
-    pub fn admit<T: Tables, R: Reputation>(&self, tables: &T, reputation: &R) {
+    pub fn admit<T: Tables, R: SourceTables>(&self, tables: &T, source_tables: &R) {
         let ends = self.ends();
-        reputation.serve(&ends);
+        source_tables.serve(&ends);
         let named = self.verdict.matched & tables.features().named_connections();
         let mut rest = named;
         while rest != 0 {
             let limit_index = rest.trailing_zeros();
             rest &= rest.wrapping_sub(1);
             if let Some(count_id) = self.count_id_at(tables, limit_index) {
-                reputation.count_connection(count_id);
+                source_tables.count_connection(count_id);
             }
         }
     }
@@ -222,18 +226,18 @@ impl<Location> Scratch<Location> {
 struct NativeEntrance<'a, Location, T, R> {
     scratch: &'a Scratch<Location>,
     tables: &'a T,
-    reputation: &'a R,
+    source_tables: &'a R,
 }
 
 #[cfg(not(target_arch = "bpf"))]
 impl<Location, T, R> Entrance for NativeEntrance<'_, Location, T, R>
 where
     T: Tables,
-    R: Reputation,
+    R: SourceTables,
 {
     fn waiting(&self, index: usize, count_id: CountId) -> u64 {
         let settings = &self.tables.features().queues[index];
-        self.reputation
+        self.source_tables
             .waiting(settings, count_id, self.scratch.now_ns())
     }
 
@@ -242,14 +246,15 @@ where
     }
 
     fn open(&self, count_id: CountId) -> u64 {
-        self.reputation.connections(count_id)
+        self.source_tables.connections(count_id)
     }
 
     fn turn(&self, index: usize, count_id: CountId, room: u64) -> Turn {
         let settings = &self.tables.features().queues[index];
         let now_ns = self.scratch.now_ns();
         let connection = self.scratch.connection_hash(self.tables);
-        let flow = Flow::new(connection, settings.limit);
-        self.reputation.turn(settings, count_id, flow, room, now_ns)
+        let opening_id = OpeningId::new(connection, settings.limit);
+        self.source_tables
+            .turn(settings, count_id, opening_id, room, now_ns)
     }
 }

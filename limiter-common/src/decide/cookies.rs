@@ -13,7 +13,7 @@ use crate::{
     offender::OffenderTable,
     packet::{PROTOCOL_UDP, Transport},
     policy::Tables,
-    reputation::Reputation,
+    source_tables::SourceTables,
     sources::StandingTable as _,
     standing::{Event, SourceId, Standing},
 };
@@ -35,7 +35,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Whether the current packet, refused by limits, may have a cookie that helps: it is a
     /// query of a source that is not yet fresh, and nothing but reserves refuses it.
@@ -73,13 +73,13 @@ where
         let client = &packet.facts.source;
         let mut check = *cookie_check;
         if check == CookieCheck::Valid {
-            check = cookie.check(client, &self.reputation.cookie_keys(), packet.now);
+            check = cookie.check(client, &self.source_tables.cookie_keys(), packet.now);
         }
-        self.reputation.count_cookie(check);
+        self.source_tables.count_cookie(check);
         let before = verdict.standing_number();
         if check == CookieCheck::Valid {
             let source = SourceId::new(&features.standing, client);
-            let sources = self.reputation.sources();
+            let sources = self.source_tables.sources();
             let standing = sources.record_event(features, source, Event::Cookie, packet.now);
             // Otherwise it would come back for ever.
             if (standing as u32) < before {

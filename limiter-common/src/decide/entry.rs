@@ -8,7 +8,7 @@ use crate::{
     packet::{Facts, Headers},
     policy::{Class, Tables, classify, matching},
     reason::Reason,
-    reputation::Reputation,
+    source_tables::SourceTables,
 };
 
 /// The result of the entry.
@@ -29,14 +29,14 @@ pub(super) fn enter<H, C, T, R, Location>(
     headers: &H,
     clock: &C,
     tables: &T,
-    reputation: &R,
+    source_tables: &R,
     scratch: &mut Scratch<Location>,
 ) -> EntryOutcome
 where
     H: Headers,
     C: Clock,
     T: Tables,
-    R: Reputation,
+    R: SourceTables,
 {
     let decided = |reason| EntryOutcome::Decided(Verdict::without_limits(reason));
     let mut facts = Facts::NONE;
@@ -58,7 +58,7 @@ where
         Class::BLOCKED => return decided(Reason::BlockedList),
         _ => {}
     }
-    let banned_as = reputation.banned_as(&facts.source, clock);
+    let banned_as = source_tables.banned_as(&facts.source, clock);
     if banned_as != BanMatch::NOT {
         scratch.meet_ban(&facts, banned_as);
         headers.count_packets(&mut scratch.packet.facts);

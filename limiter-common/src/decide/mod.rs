@@ -93,7 +93,8 @@ use crate::{
     packet::Frame,
 };
 use crate::{
-    clock::Clock, offender::OffenderTable, packet::Headers, policy::Tables, reputation::Reputation,
+    clock::Clock, offender::OffenderTable, packet::Headers, policy::Tables,
+    source_tables::SourceTables,
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -102,7 +103,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Decides on a frame: charges its buckets, or records its source as an offender if a limit or
     /// a sieve drops it. If the verdict is to answer the packet, `exchange` has the answer.
@@ -137,13 +138,13 @@ where
                 scratch.find_question(frame, self.tables);
             }
             if stage == Stage::ServerNames {
-                scratch.find_flow(frame, self.tables, self.reputation);
+                scratch.find_flow(frame, self.tables, self.source_tables);
             }
             if stage == Stage::TcpState {
                 scratch.assume_tcp_state(assumed.others);
             }
             if stage == Stage::Connections {
-                scratch.record_full_limits(self.tables, self.reputation);
+                scratch.record_full_limits(self.tables, self.source_tables);
             }
             next = match self.run(stage, scratch) {
                 Progress::Decided => None,
@@ -161,7 +162,7 @@ where
                 }
                 Progress::Again => Some(Stage::Standing),
                 Progress::Admit => {
-                    scratch.admit(self.tables, self.reputation);
+                    scratch.admit(self.tables, self.source_tables);
                     Some(Stage::Admit)
                 }
                 Progress::Cookie => {
@@ -181,6 +182,12 @@ where
         headers: &H,
         scratch: &mut Scratch<B::Location>,
     ) -> EntryOutcome {
-        entry::enter(headers, self.clock, self.tables, self.reputation, scratch)
+        entry::enter(
+            headers,
+            self.clock,
+            self.tables,
+            self.source_tables,
+            scratch,
+        )
     }
 }

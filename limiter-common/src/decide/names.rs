@@ -8,7 +8,7 @@ use crate::{
     packet::Datagram,
     policy::{Tables, record_overrides, with_rates},
     reason::Reason,
-    reputation::Reputation,
+    source_tables::SourceTables,
     table::WhenFull,
     verdict::Verdict,
 };
@@ -21,7 +21,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Selects the limits that count the current packet by its question, from the policy's
     /// entry in scratch memory. A limit that blocks its source drops it. An unreadable question
@@ -38,13 +38,13 @@ where
             scratch.verdict = Verdict::without_limits(Reason::MalformedDns);
             return Progress::Decided;
         }
-        self.leave_cached(scratch);
+        self.exclude_cached_name(scratch);
         self.select_by_name(scratch, by_name)
     }
 
     /// Drops limits on new names from the matched limits if the packet's name is cached.
     #[inline(always)]
-    fn leave_cached(&self, scratch: &mut Scratch<B::Location>) {
+    fn exclude_cached_name(&self, scratch: &mut Scratch<B::Location>) {
         let features = self.tables.features();
         let Scratch {
             packet, verdict, ..
@@ -52,7 +52,7 @@ where
         let new = verdict.matched & packet.name_match.limits & features.by_new_name;
         if new != 0
             && self
-                .reputation
+                .source_tables
                 .is_name_cached(features, packet.name_match.name, packet.now)
         {
             packet.name_match.limits &= !features.by_new_name;
@@ -74,7 +74,7 @@ where
             charged &= !features.observing;
         }
         if charged != 0 && verdict.reason == Reason::WithinLimits {
-            self.reputation
+            self.source_tables
                 .enter_name(features, packet.name_match.name, packet.now);
         }
         Progress::Undecided

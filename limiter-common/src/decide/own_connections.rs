@@ -7,7 +7,7 @@
 use super::{DecisionSteps, Pipeline, Scratch};
 use crate::{
     clock::Clock, offender::OffenderTable, packet::Transport, policy::Tables, reason::Reason,
-    reputation::Reputation,
+    source_tables::SourceTables,
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -16,7 +16,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Whether the current packet, about to be refused, is exempt: it belongs to a connection
     /// that the host began. The first segment of a connection answers nothing.
@@ -26,7 +26,7 @@ where
         self.tables.features().own_connections != 0
             && matches!(packet.facts.transport, Transport::Tcp)
             && !packet.facts.is_first_segment()
-            && self.reputation.is_of_own_connection(packet)
+            && self.source_tables.is_of_own_connection(packet)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     offender::{Dropper, OffenderTable},
     policy::Tables,
     reason::Reason,
-    reputation::Reputation,
+    source_tables::SourceTables,
 };
 
 /// The inputs of a decision besides the frame: the time, the policy, and the state kept of sources.
@@ -21,7 +21,7 @@ pub struct Pipeline<'a, C, T, B, O, R> {
     /// The record of sources that a limit or a sieve drops.
     pub offenders: &'a O,
     /// Bans, standings, connections and other state kept of sources.
-    pub reputation: &'a R,
+    pub source_tables: &'a R,
 }
 
 /// The result of a stage.
@@ -48,7 +48,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Records the source of a refused packet as an offender, and its key's demand for more of a
     /// shared limit.

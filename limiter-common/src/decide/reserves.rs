@@ -41,7 +41,7 @@ pub fn passes_above_reserves<T: Tables, Location>(
     true
 }
 
-/// Makes the packet leave the reserve of one limit; returns whether the limit still lets it pass.
+/// Returns whether one limit lets the packet pass above its reserve.
 #[inline(always)]
 pub fn passes_above_reserve<T: Tables, Location>(
     tables: &T,
@@ -52,5 +52,5 @@ pub fn passes_above_reserve<T: Tables, Location>(
     let reserve = reserve_of(tables, limit_index, rate_index, Standing::Unknown);
     let plan = &mut scratch.charge(limit_index).plan;
     plan.reserve = reserve;
-    plan.leave_reserve()
+    plan.passes_above_own_reserve()
 }

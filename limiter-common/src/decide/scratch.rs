@@ -4,10 +4,10 @@ use super::{Charge, strictest::StrictestRefusal};
 use crate::{
     ban::BanMatch,
     bucket::Search,
+    classified_packet::ClassifiedPacket,
     connection::Refusals,
     cookie::{CookieCheck, DnsCookie},
     counters::Traffic,
-    judged::Packet,
     key::KeyKind,
     limit::MAX_LIMITS,
     packet::NameMatch,
@@ -29,7 +29,7 @@ pub struct Scratch<Location> {
     /// The decision so far.
     pub(crate) verdict: Verdict,
     /// The packet.
-    pub(crate) packet: Packet,
+    pub(crate) packet: ClassifiedPacket,
     pub(crate) search: Search,
     pub(crate) strictest: StrictestRefusal,
     /// The indices of the limits that have refused the packet.
@@ -72,7 +72,7 @@ pub struct Scratch<Location> {
 impl<Location: Copy + Default> Default for Scratch<Location> {
     fn default() -> Self {
         Self {
-            packet: Packet {
+            packet: ClassifiedPacket {
                 facts: Facts::NONE,
                 class: Class::default(),
                 now: 0,

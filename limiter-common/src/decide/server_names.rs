@@ -11,8 +11,8 @@ use crate::{
     packet::PROTOCOL_UDP,
     policy::{Features, Tables},
     reason::Reason,
-    reputation::Reputation,
-    server_name::{Comparison, Flow, Meaning},
+    server_name::{Comparison, FlowRecord, Meaning},
+    source_tables::SourceTables,
 };
 #[cfg(not(target_arch = "bpf"))]
 use crate::{
@@ -28,7 +28,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Selects the limits that count the packet by its connection's name, from the policy's entry
     /// in scratch memory. A limit that blocks its source drops it.
@@ -104,9 +104,9 @@ impl<Location> Scratch<Location> {
     /// of its name. Limits on these connections decide on it as others do on the first segment.
     /// Limits on connections of any name no longer count it.
     #[inline(always)]
-    pub const fn request_admission(&mut self, features: &Features, flow: &Flow) {
+    pub const fn request_admission(&mut self, features: &Features, flow: &FlowRecord) {
         self.packet.name_match.limits = flow.meaning.limits_of(features.server_names);
-        self.waits = flow.waits();
+        self.waits = flow.is_waiting();
         self.verdict.matched &= !features.nameless_connections();
     }
 
@@ -158,11 +158,11 @@ impl<Location> Scratch<Location> {
 
     /// Finds the packet's connection or QUIC flow, if its name matters.
     #[cfg(not(target_arch = "bpf"))]
-    pub fn find_flow<F: Frame, T: Tables, R: Reputation>(
+    pub fn find_flow<F: Frame, T: Tables, R: SourceTables>(
         &mut self,
         frame: &F,
         tables: &T,
-        reputation: &R,
+        source_tables: &R,
     ) {
         if !self.needs_server_name(tables) {
             return;
@@ -171,11 +171,11 @@ impl<Location> Scratch<Location> {
         let ends = Ends::of_facts(&self.packet.facts);
         let find_slot = |number| find_slot(tables, number, &InlineNameLoops);
         if self.is_datagram() {
-            let meaning = reputation.quic_flow(&ends, self.packet.now);
+            let meaning = source_tables.quic_flow(&ends, self.packet.now);
             self.record_flow(tables, meaning.as_ref(), find_slot);
             return;
         }
-        let flow = reputation.flow(&ends);
+        let flow = source_tables.flow(&ends);
         let meaning = flow.as_ref().map(|flow| &flow.meaning);
         self.record_flow(tables, meaning, find_slot);
         let may_be_held = self.may_be_held(features);
@@ -202,11 +202,11 @@ impl<Location> Scratch<Location> {
             if flow.needs_admission(features) {
                 self.request_admission(features, &flow);
             }
-            let first_bytes = || reputation.first_bytes(&ends);
+            let first_bytes = || source_tables.first_bytes(&ends);
             let compared = compare(frame, &flow, &segment, first_bytes);
             if compared.is_none_or(|compared| compared == Comparison::Same) {
                 if flow.awaits_records()
-                    && follow(frame, &ends, &segment, reputation) != Some(SegmentFate::Passes)
+                    && follow(frame, &ends, &segment, source_tables) != Some(SegmentFate::Passes)
                 {
                     self.is_held = self.may_be_compared(features);
                 }
@@ -216,7 +216,7 @@ impl<Location> Scratch<Location> {
         } else if may_be_held
             && (!segment.is_whole || {
                 let numbers = (segment.sequence, segment.payload_length());
-                reputation.hold(&ends, numbers, self.packet.now)
+                source_tables.hold(&ends, numbers, self.packet.now)
             })
         {
             self.hold();
@@ -241,11 +241,11 @@ fn is_multipath<F: Frame>(frame: &F, segment: &Segment) -> bool {
 /// Reads the records in a segment behind its connection's hello; `None`: the segment cannot be
 /// read.
 #[cfg(not(target_arch = "bpf"))]
-fn follow<F: Frame, R: Reputation>(
+fn follow<F: Frame, R: SourceTables>(
     frame: &F,
     ends: &Ends,
     segment: &Segment,
-    reputation: &R,
+    source_tables: &R,
 ) -> Option<SegmentFate> {
     let payload = segment.start + segment.header;
     let load = |before: u32, length: u32| {
@@ -257,15 +257,15 @@ fn follow<F: Frame, R: Reputation>(
         Some(u64::from_le_bytes(bytes))
     };
     let numbers = (segment.sequence, segment.payload_length());
-    let reputation = Some(reputation).filter(|_| segment.is_whole);
-    reputation.and_then(|reputation| reputation.follow(ends, numbers, load))
+    let source_tables = Some(source_tables).filter(|_| segment.is_whole);
+    source_tables.and_then(|source_tables| source_tables.follow(ends, numbers, load))
 }
 
 /// Compares a segment with the first bytes read of its connection; `None`: it has none of them.
 #[cfg(not(target_arch = "bpf"))]
 fn compare<F: Frame>(
     frame: &F,
-    flow: &Flow,
+    flow: &FlowRecord,
     segment: &Segment,
     first_bytes: impl FnOnce() -> Option<FirstBytes>,
 ) -> Option<Comparison> {

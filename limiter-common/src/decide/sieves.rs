@@ -3,13 +3,13 @@
 use super::{DecisionSteps, Pipeline, Progress, Scratch};
 use crate::{
     address::Address,
+    classified_packet::ClassifiedPacket,
     clock::Clock,
-    judged::Packet,
     offender::{Dropper, OffenderTable},
     policy::Tables,
     reason::Reason,
-    reputation::Reputation,
     sieve::{CONTENDED, LIST, MAX_USES, PERMA_BLOCK, SieveTraffic, SieveUse},
+    source_tables::SourceTables,
     verdict::Verdict,
 };
 
@@ -29,7 +29,7 @@ pub trait Sieves {
         &self,
         tables: &T,
         number: u32,
-        packet: &Packet,
+        packet: &ClassifiedPacket,
         verdict: &mut Verdict,
         previous: u32,
     ) -> u32
@@ -46,7 +46,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Drops the current packet if a sieve does, and records its source as an offender.
     #[inline(always)]
@@ -57,7 +57,7 @@ where
         } = &mut *scratch;
         let before = verdict.would_drop;
         verdict.matched &= !waiting;
-        let is_dropped = self.reputation.sift(self.tables, packet, verdict);
+        let is_dropped = self.source_tables.sift(self.tables, packet, verdict);
         verdict.matched |= waiting;
         if (is_dropped || verdict.would_drop != before) && self.is_exempt(scratch) {
             scratch.exempt();
@@ -88,7 +88,7 @@ where
 pub fn sift<T: Tables, S: Sieves>(
     tables: &T,
     sieves: &S,
-    packet: &Packet,
+    packet: &ClassifiedPacket,
     verdict: &mut Verdict,
 ) -> bool {
     let features = tables.features();
@@ -119,14 +119,14 @@ pub fn sift_by<T: Tables, S: Sieves>(
     tables: &T,
     sieves: &S,
     number: u32,
-    packet: &Packet,
+    packet: &ClassifiedPacket,
     verdict: &mut Verdict,
     previous: u32,
 ) -> u32 {
     let Some(used) = tables.sieve_use(number) else {
         return previous;
     };
-    let Packet { facts, now, .. } = packet;
+    let ClassifiedPacket { facts, now, .. } = packet;
     sieves.count(used.pressure, |traffic| traffic.arrived += facts.traffic());
     let above = sieves.pressure(used.pressure, *now);
     if above == 0 || used.sieve == SieveUse::NO_SIEVE {

@@ -5,7 +5,7 @@ use crate::{
     clock::Clock,
     offender::OffenderTable,
     policy::{Features, Tables},
-    reputation::Reputation,
+    source_tables::SourceTables,
 };
 
 macro_rules! stages {
@@ -61,7 +61,7 @@ macro_rules! stages {
             T: Tables,
             B: DecisionSteps,
             O: OffenderTable,
-            R: Reputation,
+            R: SourceTables,
         {
             /// Runs one stage on the packet in scratch memory.
             #[inline(always)]

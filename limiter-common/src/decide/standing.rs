@@ -8,12 +8,12 @@ use super::{
     strictest::{NEVER, RESERVED},
 };
 use crate::{
+    classified_packet::ClassifiedPacket,
     clock::Clock,
-    judged::Packet,
     offender::OffenderTable,
     policy::{Features, Tables},
     reason::Reason,
-    reputation::Reputation,
+    source_tables::SourceTables,
     sources::StandingTable as _,
     standing::{SourceId, Standing, Tick},
 };
@@ -24,7 +24,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Looks up the source's standing, selects the limits that count the packet, and drops it if it
     /// would take a reserve.
@@ -131,7 +131,7 @@ where
             || has_connection_reserves(features, packet, verdict.matched)
             || verdict.matched & !features.of_every_standing() != 0
             || packet.class.listed() != 0
-            || self.reputation.sources().is_short(packet.now)
+            || self.source_tables.sources().is_short(packet.now)
             || visits.is_recorded(&features.standing, Tick::of_ns(packet.now))
     }
 
@@ -150,7 +150,7 @@ where
             // A source that must leave a reserve is refused this late only if another CPU was
             // faster. This may be its first try.
             let (features, packet) = (self.tables.features(), &scratch.packet);
-            let (sources, source) = (self.reputation.sources(), self.source_of(packet));
+            let (sources, source) = (self.source_tables.sources(), self.source_of(packet));
             sources.record_refusal(features, source, standing, packet.now);
         }
     }
@@ -180,7 +180,7 @@ where
                 .buckets
                 .prepare(self.tables, scratch, limit_index, is_moving);
             let strictness = match self.tables.opaque(strictness) {
-                0 if scratch.charge(limit_index).plan.leave_reserve() => continue,
+                0 if scratch.charge(limit_index).plan.passes_above_own_reserve() => continue,
                 0 => RESERVED,
                 strictness => strictness,
             };
@@ -215,19 +215,19 @@ where
 
     /// Returns the standing of a packet's source, and records its visit unless a list proves it.
     #[inline(always)]
-    pub(super) fn standing_of(&self, packet: &Packet) -> Standing {
+    pub(super) fn standing_of(&self, packet: &ClassifiedPacket) -> Standing {
         if packet.class.is_proven() {
             return Standing::Proven;
         }
-        let (sources, source) = (self.reputation.sources(), self.source_of(packet));
+        let (sources, source) = (self.source_tables.sources(), self.source_of(packet));
         sources.visit(self.tables.features(), source, packet.now)
     }
 
     /// Records that a reserving limit refused the packet. Returns the standing that its source has
     /// now; only an unknown source's may change.
     #[inline(always)]
-    fn standing_after_refusal(&self, packet: &Packet, standing: Standing) -> Standing {
-        let (sources, source) = (self.reputation.sources(), self.source_of(packet));
+    fn standing_after_refusal(&self, packet: &ClassifiedPacket, standing: Standing) -> Standing {
+        let (sources, source) = (self.source_tables.sources(), self.source_of(packet));
         let now = sources.refused(self.tables.features(), source, standing, packet.now);
         if standing == Standing::Unknown {
             now
@@ -237,14 +237,14 @@ where
     }
 
     #[inline(always)]
-    fn source_of(&self, packet: &Packet) -> SourceId {
+    fn source_of(&self, packet: &ClassifiedPacket) -> SourceId {
         SourceId::new(&self.tables.features().standing, &packet.facts.source)
     }
 }
 
 /// Whether the source's standing decides which connections the limits in `matched` let in.
 #[inline(always)]
-fn has_connection_reserves(features: &Features, packet: &Packet, matched: u64) -> bool {
+fn has_connection_reserves(features: &Features, packet: &ClassifiedPacket, matched: u64) -> bool {
     let mut limits = features.reserving_connections;
     if packet.facts.is_first_segment() || matched & features.named_connections() != 0 {
         limits |= features.queueing;

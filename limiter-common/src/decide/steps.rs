@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     bucket::{BucketTable, Decide, Ending, Swap, Transition, UpdateOutcome},
-    judged::Packet,
+    classified_packet::ClassifiedPacket,
     limit::MAX_LIMITS,
     policy::{Tables, interval_in_force, share_in_force},
     strategy::{self, Decision, LargerThanBudget, Parameters, Spend, gcra::bounded_increment},
@@ -51,7 +51,7 @@ pub trait DecisionSteps: BucketTable {
 
     /// Calls [`record_demand`].
     #[inline(always)]
-    fn record_demand<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32)
+    fn record_demand<T: Tables>(&self, tables: &T, packet: &ClassifiedPacket, limit_index: u32)
     where
         Self: Sized,
     {
@@ -154,7 +154,7 @@ pub fn prepare<T: Tables, B: DecisionSteps>(
 /// could pass one by one.
 #[inline(always)]
 fn spend_all(
-    packet: &Packet,
+    packet: &ClassifiedPacket,
     spend: Result<Spend, LargerThanBudget>,
     parameters: &Parameters,
     cost: u64,
@@ -171,7 +171,7 @@ fn spend_all(
 /// Records that the limit at an index, which gives shares to keys, refused the packet, if the
 /// packet's key has no share of its own.
 #[inline(always)]
-pub fn record_demand<T: Tables>(tables: &T, packet: &Packet, limit_index: u32) {
+pub fn record_demand<T: Tables>(tables: &T, packet: &ClassifiedPacket, limit_index: u32) {
     let Some(Account { key, .. }) = account(tables, packet, limit_index) else {
         return;
     };

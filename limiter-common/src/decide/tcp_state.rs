@@ -4,7 +4,7 @@
 use super::{DecisionSteps, Pipeline, Progress, Scratch};
 use crate::{
     clock::Clock, offender::OffenderTable, packet::TcpState, policy::Tables, reason::Reason,
-    reputation::Reputation,
+    source_tables::SourceTables,
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -13,7 +13,7 @@ where
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     /// Selects the limits that count the current packet by its connection's state, which is in
     /// scratch memory. A limit that blocks its source drops it.

@@ -3,7 +3,7 @@
 use super::{Key, KeyKind};
 use crate::{
     address::{Address, Family},
-    limit::{LimitId, NameKind, NamedBy},
+    limit::{KeyPart, LimitId, NameKind},
 };
 
 /// Identifies one bucket: the limit, and the key.
@@ -55,7 +55,7 @@ impl BucketKey {
 
     /// The bucket of `limit` for a key that is a number.
     #[must_use]
-    pub const fn of_number(limit: LimitId, of: NamedBy, number: u64) -> Self {
+    pub const fn of_number(limit: LimitId, of: KeyPart, number: u64) -> Self {
         let kind = KeyKind::of_number(of);
         match of.name_kind() {
             Some(_) => Self::new(limit, kind, 0, number),
@@ -93,19 +93,19 @@ impl BucketKey {
     /// The bucket of `limit` for a subscriber.
     #[must_use]
     pub const fn of_subscriber(limit: LimitId, subscriber: u64) -> Self {
-        Self::of_number(limit, NamedBy::Subscriber, subscriber)
+        Self::of_number(limit, KeyPart::Subscriber, subscriber)
     }
 
     /// The bucket of `limit` for all packets of an interface.
     #[must_use]
     pub const fn of_interface(limit: LimitId, interface: u32) -> Self {
-        Self::of_number(limit, NamedBy::Interface, interface as u64)
+        Self::of_number(limit, KeyPart::Interface, interface as u64)
     }
 
     /// The bucket of `limit` for all packets of all interfaces.
     #[must_use]
     pub const fn of_host(limit: LimitId) -> Self {
-        Self::of_number(limit, NamedBy::Host, 0)
+        Self::of_number(limit, KeyPart::Host, 0)
     }
 
     /// The same key's bucket of another limit.
@@ -157,8 +157,8 @@ impl BucketKey {
     /// Decodes the key, without the limit and without a name beside it.
     #[must_use]
     pub const fn decode(&self) -> Key {
-        match self.kind.named_by() {
-            Some(NamedBy::Destination) => Key::Destination(self.address(self.kind.last())),
+        match self.kind.key_part() {
+            Some(KeyPart::Destination) => Key::Destination(self.address(self.kind.last())),
             Some(of) => {
                 let half = of.name_kind().is_some() as usize;
                 Key::Number(of, u64::from_be_bytes(self.id[half]))
@@ -211,11 +211,11 @@ mod tests {
         let of_subscriber = BucketKey::of_subscriber(id, u64::MAX);
         assert_eq!(
             of_subscriber.decode(),
-            Key::Number(NamedBy::Subscriber, u64::MAX)
+            Key::Number(KeyPart::Subscriber, u64::MAX)
         );
         assert_eq!(
             BucketKey::of_interface(id, 7).decode(),
-            Key::Number(NamedBy::Interface, 7)
+            Key::Number(KeyPart::Interface, 7)
         );
         let to_address = BucketKey::of_destination(id, address);
         assert_eq!(to_address.decode(), Key::Destination(address));

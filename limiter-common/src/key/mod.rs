@@ -10,7 +10,7 @@ pub use self::{
 };
 use crate::{
     address::{Address, Family},
-    limit::{NameKind, NamedBy},
+    limit::{KeyPart, NameKind},
 };
 
 /// The kind of a key: the IP version with the number of leading address bits, or the kind
@@ -32,12 +32,12 @@ impl KeyKind {
     /// The kind of a destination address.
     #[must_use]
     pub const fn of_destination(family: Family) -> Self {
-        Self((NamedBy::Destination as u32) << 8 | family as u32)
+        Self((KeyPart::Destination as u32) << 8 | family as u32)
     }
 
     /// Returns the kind of a number.
     #[must_use]
-    pub const fn of_number(number: NamedBy) -> Self {
+    pub const fn of_number(number: KeyPart) -> Self {
         Self((number as u32) << 8)
     }
 
@@ -54,11 +54,11 @@ impl KeyKind {
     }
 
     /// The part of the packet that the id comes from; `None`: a range of sources.
-    const fn named_by(self) -> Option<NamedBy> {
-        NamedBy::of_number(self.first())
+    const fn key_part(self) -> Option<KeyPart> {
+        KeyPart::of_number(self.first())
     }
 
-    /// The family of a range of sources, or the number of a [`NamedBy`].
+    /// The family of a range of sources, or the number of a [`KeyPart`].
     const fn first(self) -> u8 {
         let [.., first, _] = self.0.to_be_bytes();
         first
@@ -84,5 +84,5 @@ pub enum Key {
     /// A destination address.
     Destination(Address),
     /// Anything with a number.
-    Number(NamedBy, u64),
+    Number(KeyPart, u64),
 }

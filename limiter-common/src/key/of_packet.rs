@@ -3,7 +3,7 @@
 use super::{BucketKey, KeyKind};
 use crate::{
     address::{Address, Family},
-    limit::{IdFormat, LimitId, NameKind, NamedBy},
+    limit::{IdFormat, KeyPart, LimitId, NameKind},
     packet::Facts,
     packet::NameMatch,
 };
@@ -39,11 +39,11 @@ pub(crate) struct KeyMapping {
 }
 
 impl KeyMapping {
-    /// Derives the mapping from an id format. `named_by` names the keys unless the source does; `name_kind` is the
+    /// Derives the mapping from an id format. `key_part` names the keys unless the source does; `name_kind` is the
     /// part of the packet's question that names them too.
     pub(crate) const fn new(
         id_format: IdFormat,
-        named_by: Option<NamedBy>,
+        key_part: Option<KeyPart>,
         name_kind: Option<NameKind>,
         family: Family,
     ) -> Self {
@@ -56,9 +56,9 @@ impl KeyMapping {
             Some(length) => length,
             None => 0,
         };
-        let length = match named_by {
+        let length = match key_part {
             // A destination address is not masked.
-            Some(NamedBy::Destination) => 128,
+            Some(KeyPart::Destination) => 128,
             _ => length,
         };
         let length = match name_kind {
@@ -66,15 +66,15 @@ impl KeyMapping {
             _ => length,
         };
         let Address { high, low, .. } = all.masked(length);
-        let kind = match named_by {
-            Some(NamedBy::Destination) => KeyKind::of_destination(family),
+        let kind = match key_part {
+            Some(KeyPart::Destination) => KeyKind::of_destination(family),
             Some(other) => KeyKind::of_number(other),
             None => KeyKind::of_range(family, length),
         };
         Self {
-            kind: match (named_by, name_kind) {
+            kind: match (key_part, name_kind) {
                 // The kind of such a number already includes the name.
-                (Some(named_by), _) if named_by.name_kind().is_some() => kind,
+                (Some(key_part), _) if key_part.name_kind().is_some() => kind,
                 (_, Some(name_kind)) => kind.with_name(name_kind),
                 (_, None) => kind,
             },
@@ -94,13 +94,13 @@ impl KeyMapping {
         NameKind::of_number(self.name_kind)
     }
 
-    /// The bucket of a limit for a packet of this family. `named_by` is the number of the limit's [`NamedBy`], or 0.
+    /// The bucket of a limit for a packet of this family. `key_part` is the number of the limit's [`KeyPart`], or 0.
     /// The kernel program reads it from a table that only the daemon writes; an unknown number counts as 0.
     #[inline(always)]
     pub(crate) const fn key(
         &self,
         limit: LimitId,
-        named_by: u8,
+        key_part: u8,
         key_fields: &KeyFields<'_>,
     ) -> BucketKey {
         let Facts {
@@ -109,21 +109,21 @@ impl KeyMapping {
             destination_low,
             ..
         } = key_fields.facts;
-        let (high, low) = match NamedBy::of_number(named_by) {
-            Some(NamedBy::Destination) => (*destination_high, *destination_low),
+        let (high, low) = match KeyPart::of_number(key_part) {
+            Some(KeyPart::Destination) => (*destination_high, *destination_low),
             _ => (source.high, source.low),
         };
-        let high = match NamedBy::of_number(named_by) {
-            Some(NamedBy::Subscriber) => *key_fields.subscriber,
-            Some(NamedBy::Interface) => *key_fields.interface as u64,
-            Some(NamedBy::ServerName) => key_fields.name_match.zone,
+        let high = match KeyPart::of_number(key_part) {
+            Some(KeyPart::Subscriber) => *key_fields.subscriber,
+            Some(KeyPart::Interface) => *key_fields.interface as u64,
+            Some(KeyPart::ServerName) => key_fields.name_match.zone,
             // The mask is 0 for a host's bucket, and for a bucket named by a question alone.
             Some(
-                NamedBy::Host
-                | NamedBy::Destination
-                | NamedBy::Zone
-                | NamedBy::Domain
-                | NamedBy::Question,
+                KeyPart::Host
+                | KeyPart::Destination
+                | KeyPart::Zone
+                | KeyPart::Domain
+                | KeyPart::Question,
             )
             | None => high & self.mask_high,
         };

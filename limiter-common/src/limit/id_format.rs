@@ -1,6 +1,6 @@
 //! The kinds of ids: the part of a packet that names a limit's bucket.
 //!
-//! [`IdFormat::row`] and [`NamedBy::row`] are the table of all kinds of keys. All code reads the table, so a new kind
+//! [`IdFormat::row`] and [`KeyPart::row`] are the table of all kinds of keys. All code reads the table, so a new kind
 //! needs only a row here and its source in the packet, in [`KeyMapping`](crate::key::KeyMapping).
 
 use crate::address::Family;
@@ -56,7 +56,7 @@ enum Id {
     /// The source's network.
     Range(Range),
     /// Any other part of the packet.
-    Other(NamedBy),
+    Other(KeyPart),
 }
 
 /// The source's networks of one family and length.
@@ -74,7 +74,7 @@ pub struct Range {
 /// contains the discriminants. In that data, 0 and the numbers of [`Family`] stand for ranges of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum NamedBy {
+pub enum KeyPart {
     /// The subscriber that owns the source's prefix.
     Subscriber = 1,
     /// The interface that the packet came in on, by the daemon's number for it.
@@ -94,7 +94,7 @@ pub enum NamedBy {
 }
 
 /// The part of a packet's DNS question that names a key, alone or beside the source. It has the discriminants of
-/// [`NamedBy`].
+/// [`KeyPart`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -103,12 +103,12 @@ pub enum NamedBy {
 )]
 #[repr(u8)]
 pub enum NameKind {
-    /// [`NamedBy::Zone`].
-    Zone = NamedBy::Zone as u8,
-    /// [`NamedBy::Question`].
-    Question = NamedBy::Question as u8,
-    /// [`NamedBy::Domain`].
-    Domain = NamedBy::Domain as u8,
+    /// [`KeyPart::Zone`].
+    Zone = KeyPart::Zone as u8,
+    /// [`KeyPart::Question`].
+    Question = KeyPart::Question as u8,
+    /// [`KeyPart::Domain`].
+    Domain = KeyPart::Domain as u8,
 }
 
 impl NameKind {
@@ -135,15 +135,15 @@ impl NameKind {
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u8) -> Option<Self> {
-        match NamedBy::of_number(number) {
-            Some(named_by) => named_by.name_kind(),
+        match KeyPart::of_number(number) {
+            Some(key_part) => key_part.name_kind(),
             None => None,
         }
     }
 }
 
-/// The properties of a [`NamedBy`].
-struct NamedByRow {
+/// The properties of a [`KeyPart`].
+struct KeyPartRow {
     shared_by: &'static str,
     of_all_sources: bool,
     why_no_overrides: Option<&'static str>,
@@ -192,31 +192,31 @@ impl IdFormat {
             },
             Self::RegId => Row {
                 name: "regId",
-                id: Id::Other(NamedBy::Subscriber),
+                id: Id::Other(KeyPart::Subscriber),
             },
             Self::Destination => Row {
                 name: "destination",
-                id: Id::Other(NamedBy::Destination),
+                id: Id::Other(KeyPart::Destination),
             },
             Self::Zone => Row {
                 name: "zone",
-                id: Id::Other(NamedBy::Zone),
+                id: Id::Other(KeyPart::Zone),
             },
             Self::Domain => Row {
                 name: "domain",
-                id: Id::Other(NamedBy::Domain),
+                id: Id::Other(KeyPart::Domain),
             },
             Self::Question => Row {
                 name: "question",
-                id: Id::Other(NamedBy::Question),
+                id: Id::Other(KeyPart::Question),
             },
             Self::ServerName => Row {
                 name: "server-name",
-                id: Id::Other(NamedBy::ServerName),
+                id: Id::Other(KeyPart::ServerName),
             },
             Self::Total => Row {
                 name: "total",
-                id: Id::Other(NamedBy::Interface),
+                id: Id::Other(KeyPart::Interface),
             },
         }
     }
@@ -269,36 +269,36 @@ impl IdFormat {
     /// The part of the packet's DNS question that alone names a bucket; `None`: the question does not.
     #[must_use]
     pub const fn name_kind(self) -> Option<NameKind> {
-        match self.named_by() {
-            Some(named_by) => named_by.name_kind(),
+        match self.key_part() {
+            Some(key_part) => key_part.name_kind(),
             None => None,
         }
     }
 
     /// The part of the packet that names a bucket; `None`: the source's address does.
     #[must_use]
-    pub const fn named_by(self) -> Option<NamedBy> {
+    pub const fn key_part(self) -> Option<KeyPart> {
         match self.row().id {
-            Id::Other(named_by) => Some(named_by),
+            Id::Other(key_part) => Some(key_part),
             Id::Address | Id::Range(_) => None,
         }
     }
 }
 
-impl NamedBy {
-    const fn row(self) -> NamedByRow {
+impl KeyPart {
+    const fn row(self) -> KeyPartRow {
         match self {
-            Self::Subscriber => NamedByRow {
+            Self::Subscriber => KeyPartRow {
                 shared_by: "a subscriber's sources share",
                 of_all_sources: false,
                 why_no_overrides: None,
             },
-            Self::Interface | Self::Host => NamedByRow {
+            Self::Interface | Self::Host => KeyPartRow {
                 shared_by: "all sources share",
                 of_all_sources: true,
                 why_no_overrides: Some("it has one bucket for all sources"),
             },
-            Self::Destination => NamedByRow {
+            Self::Destination => KeyPartRow {
                 shared_by: "all sources share",
                 of_all_sources: true,
                 why_no_overrides: Some(
@@ -306,7 +306,7 @@ impl NamedBy {
                      and `otherwise: true` to this one",
                 ),
             },
-            Self::Zone | Self::Domain | Self::Question | Self::ServerName => NamedByRow {
+            Self::Zone | Self::Domain | Self::Question | Self::ServerName => KeyPartRow {
                 shared_by: "all sources share",
                 of_all_sources: true,
                 why_no_overrides: None,
@@ -334,14 +334,14 @@ impl NamedBy {
     #[must_use]
     #[inline(always)]
     pub const fn of_number(number: u8) -> Option<Self> {
-        const SUBSCRIBER: u8 = NamedBy::Subscriber as u8;
-        const INTERFACE: u8 = NamedBy::Interface as u8;
-        const HOST: u8 = NamedBy::Host as u8;
-        const DESTINATION: u8 = NamedBy::Destination as u8;
-        const ZONE: u8 = NamedBy::Zone as u8;
-        const QUESTION: u8 = NamedBy::Question as u8;
-        const DOMAIN: u8 = NamedBy::Domain as u8;
-        const SERVER_NAME: u8 = NamedBy::ServerName as u8;
+        const SUBSCRIBER: u8 = KeyPart::Subscriber as u8;
+        const INTERFACE: u8 = KeyPart::Interface as u8;
+        const HOST: u8 = KeyPart::Host as u8;
+        const DESTINATION: u8 = KeyPart::Destination as u8;
+        const ZONE: u8 = KeyPart::Zone as u8;
+        const QUESTION: u8 = KeyPart::Question as u8;
+        const DOMAIN: u8 = KeyPart::Domain as u8;
+        const SERVER_NAME: u8 = KeyPart::ServerName as u8;
         match number {
             SUBSCRIBER => Some(Self::Subscriber),
             INTERFACE => Some(Self::Interface),
@@ -393,7 +393,7 @@ mod tests {
         for format in IdFormat::ALL {
             for family in families {
                 let length = format.prefix_length(family);
-                let is_of_source = format.named_by().is_none() && format.is_for(family);
+                let is_of_source = format.key_part().is_none() && format.is_for(family);
                 assert_eq!(length.is_some(), is_of_source, "{format:?}");
             }
             let Some(range) = format.range() else {
@@ -411,7 +411,7 @@ mod tests {
     /// In a key, the number is stored in the field that ranges use for their family.
     #[test]
     fn no_number_is_that_of_a_family() {
-        let mut numbers = (0..=u8::MAX).filter(|number| NamedBy::of_number(*number).is_some());
+        let mut numbers = (0..=u8::MAX).filter(|number| KeyPart::of_number(*number).is_some());
         assert!(numbers.all(|number| ![0, Family::V4 as u8, Family::V6 as u8].contains(&number)));
     }
 }

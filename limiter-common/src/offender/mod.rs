@@ -11,13 +11,13 @@ mod recording;
 mod sampling;
 
 pub use self::{
-    recording::{Counts, RECORDS_BURST, RECORDS_PER_SECOND, RecordOutcome, Recording},
+    recording::{RECORDS_BURST, RECORDS_PER_SECOND, RecordOutcome, Recording, RecordingCounts},
     sampling::Sampling,
 };
 use crate::{
     address::{Address, Family},
-    judged::Packet,
-    limit::{LimitId, NamedBy},
+    classified_packet::ClassifiedPacket,
+    limit::{KeyPart, LimitId},
     policy::Tables,
 };
 
@@ -42,7 +42,7 @@ pub enum Dropper {
 pub struct OffenderKey {
     /// The limit's interned id; 0: a sieve for all packets.
     pub limit: u16,
-    /// The address's IP version; of a name, the number of its [`NamedBy`].
+    /// The address's IP version; of a name, the number of its [`KeyPart`].
     family: u16,
     /// The number of the [`Dropper`].
     by: u32,
@@ -71,7 +71,7 @@ impl OffenderKey {
     #[inline(always)]
     pub fn of_packet<T: Tables>(
         tables: &T,
-        packet: &Packet,
+        packet: &ClassifiedPacket,
         limit_index: u32,
         by: Dropper,
     ) -> Option<Self> {
@@ -86,10 +86,10 @@ impl OffenderKey {
     /// The key of a name, given as a kind and a number, in packets dropped by a limit.
     #[must_use]
     #[inline(always)]
-    pub const fn of_name(limit: LimitId, named_by: NamedBy, number: u64) -> Self {
+    pub const fn of_name(limit: LimitId, key_part: KeyPart, number: u64) -> Self {
         Self {
             limit: limit.0,
-            family: named_by as u16,
+            family: key_part as u16,
             by: Dropper::Budget as u32,
             address: [number.to_be_bytes(), [0; 8]],
         }
@@ -100,7 +100,7 @@ impl OffenderKey {
     #[inline(always)]
     pub fn of_packet_name<T: Tables>(
         tables: &T,
-        packet: &Packet,
+        packet: &ClassifiedPacket,
         limit_index: u32,
         by: Dropper,
     ) -> Option<Self> {
@@ -109,16 +109,16 @@ impl OffenderKey {
             return None;
         }
         let limit = tables.limit(limit_index)?;
-        let (named_by, number) = limit.name(&packet.name_match)?;
-        Some(Self::of_name(LimitId(limit.id), named_by, number))
+        let (key_part, number) = limit.name(&packet.name_match)?;
+        Some(Self::of_name(LimitId(limit.id), key_part, number))
     }
 
     /// The kind and the number of the name; `None`: the offender is a source.
     #[must_use]
     #[inline(always)]
-    pub fn name(&self) -> Option<(NamedBy, u64)> {
-        let named_by = NamedBy::of_number(u8::try_from(self.family).ok()?)?;
-        Some((named_by, u64::from_be_bytes(self.address[0])))
+    pub fn name(&self) -> Option<(KeyPart, u64)> {
+        let key_part = KeyPart::of_number(u8::try_from(self.family).ok()?)?;
+        Some((key_part, u64::from_be_bytes(self.address[0])))
     }
 
     /// The mechanism that dropped the packets.
@@ -175,19 +175,38 @@ pub trait OffenderTable {
     /// Records a drop by the limit with that index, or by a sieve, if the allowance and the room suffice: the packet's
     /// source, and also the name it asked for if the limit has buckets for names. The sieve for all packets has no
     /// limit.
-    fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper);
+    fn record<T: Tables>(
+        &self,
+        tables: &T,
+        packet: &ClassifiedPacket,
+        limit_index: u32,
+        by: Dropper,
+    );
 }
 
 /// Records nothing.
 impl OffenderTable for () {
     #[inline(always)]
-    fn record<T: Tables>(&self, _tables: &T, _packet: &Packet, _limit_index: u32, _by: Dropper) {}
+    fn record<T: Tables>(
+        &self,
+        _tables: &T,
+        _packet: &ClassifiedPacket,
+        _limit_index: u32,
+        _by: Dropper,
+    ) {
+    }
 }
 
 /// Records in the inner table; `None` records nothing.
 impl<O: OffenderTable> OffenderTable for Option<O> {
     #[inline(always)]
-    fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper) {
+    fn record<T: Tables>(
+        &self,
+        tables: &T,
+        packet: &ClassifiedPacket,
+        limit_index: u32,
+        by: Dropper,
+    ) {
         if let Some(offenders) = self {
             offenders.record(tables, packet, limit_index, by);
         }
@@ -217,14 +236,14 @@ mod tests {
         );
         assert_eq!(key(3, v4).name(), None);
         assert_eq!(key(3, v6).name(), None);
-        for named_by in [
-            NamedBy::Zone,
-            NamedBy::Domain,
-            NamedBy::Question,
-            NamedBy::ServerName,
+        for key_part in [
+            KeyPart::Zone,
+            KeyPart::Domain,
+            KeyPart::Question,
+            KeyPart::ServerName,
         ] {
-            let name = OffenderKey::of_name(LimitId(3), named_by, u64::MAX - 7);
-            assert_eq!(name.name(), Some((named_by, u64::MAX - 7)));
+            let name = OffenderKey::of_name(LimitId(3), key_part, u64::MAX - 7);
+            assert_eq!(name.name(), Some((key_part, u64::MAX - 7)));
             assert_eq!((name.limit, name.dropper()), (3, Dropper::Budget));
         }
         assert_ne!(key(3, v4), key(3, twin));

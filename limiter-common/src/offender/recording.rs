@@ -39,13 +39,13 @@ pub struct Recording {
     /// The allowance's TAT: the time at which it is full again, in nanoseconds of the decision's clock.
     full_again_ns: u64,
     /// The counters.
-    pub counts: Counts,
+    pub counts: RecordingCounts,
 }
 
 /// Counters of drops: each drop is recorded or skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Counts {
+pub struct RecordingCounts {
     /// Recorded drops.
     pub recorded: u64,
     /// Recorded drops that created a record for their offender or name.
@@ -56,7 +56,7 @@ pub struct Counts {
 
 const _: () = assert!(size_of::<Recording>() == 4 * 8, "no padding");
 
-impl core::ops::AddAssign for Counts {
+impl core::ops::AddAssign for RecordingCounts {
     fn add_assign(&mut self, other: Self) {
         self.recorded = self.recorded.wrapping_add(other.recorded);
         self.inserted = self.inserted.wrapping_add(other.inserted);
@@ -159,7 +159,7 @@ mod tests {
         record(&mut recording, START, 2, RecordOutcome::Anew);
         record(&mut recording, START, 3, RecordOutcome::Again);
         record(&mut recording, START, 4, RecordOutcome::NoRoom);
-        let expected = Counts {
+        let expected = RecordingCounts {
             recorded: 5,
             inserted: 2,
             skipped: 4,
@@ -177,7 +177,7 @@ mod tests {
         ] {
             recording.record(START, || RecordOutcome::Again, || Some(outcome));
         }
-        let expected = Counts {
+        let expected = RecordingCounts {
             recorded: 3,
             inserted: 1,
             skipped: 0,
@@ -199,15 +199,15 @@ mod tests {
 
     #[test]
     fn sums() {
-        let mut total = Counts::default();
+        let mut total = RecordingCounts::default();
         for number in 1..=2 {
-            total += Counts {
+            total += RecordingCounts {
                 recorded: 10 * number,
                 inserted: 5 * number,
                 skipped: number,
             };
         }
-        let expected = Counts {
+        let expected = RecordingCounts {
             recorded: 30,
             inserted: 15,
             skipped: 3,

@@ -4,7 +4,7 @@ use crate::{
     address::Family,
     answer::Answer,
     key::{BucketKey, KeyFields, KeyMapping},
-    limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
+    limit::{Cost, IdFormat, KeyPart, LimitId, NameKind},
     packet::{Facts, NameMatch},
     standing::Standing,
     strategy::gcra::{CurrentRate, Parts, ShareWord},
@@ -18,8 +18,8 @@ pub struct LimitEntry {
     pub id: u16,
     /// [`PACKETS`] or [`BYTES`].
     cost: u8,
-    /// The source of the key's name: a [`NamedBy`] as its discriminant; 0: the source's address.
-    named_by: u8,
+    /// The source of the key's name: a [`KeyPart`] as its discriminant; 0: the source's address.
+    key_part: u8,
     /// The emission interval at the ceiling of an automatic rate, in nanoseconds; 0: the rate is
     /// not automatic.
     interval_of_ceiling: u32,
@@ -62,10 +62,10 @@ impl LimitEntry {
         name_kind: Option<NameKind>,
         cost: Cost,
     ) -> Self {
-        let named_by = match (id_format.named_by(), cost) {
+        let key_part = match (id_format.key_part(), cost) {
             // A connection belongs to no interface.
-            (Some(NamedBy::Interface), Cost::Connections | Cost::Handshakes) => Some(NamedBy::Host),
-            (named_by, _) => named_by,
+            (Some(KeyPart::Interface), Cost::Connections | Cost::Handshakes) => Some(KeyPart::Host),
+            (key_part, _) => key_part,
         };
         Self {
             id: id.0,
@@ -77,14 +77,14 @@ impl LimitEntry {
                 | Cost::NewNames => PACKETS,
                 Cost::Bytes => BYTES,
             },
-            named_by: match named_by {
-                Some(named_by) => named_by as u8,
+            key_part: match key_part {
+                Some(key_part) => key_part as u8,
                 None => 0,
             },
             interval_of_ceiling: 0,
             keys: [
-                KeyMapping::new(id_format, named_by, name_kind, Family::V4),
-                KeyMapping::new(id_format, named_by, name_kind, Family::V6),
+                KeyMapping::new(id_format, key_part, name_kind, Family::V4),
+                KeyMapping::new(id_format, key_part, name_kind, Family::V6),
             ],
             answers: [Answer::Drop as u8; ANSWERS],
             slip: 1,
@@ -148,9 +148,9 @@ impl LimitEntry {
     /// instead of one for each.
     #[must_use]
     pub const fn of_host(self) -> Self {
-        const BY: Option<NamedBy> = Some(NamedBy::Host);
+        const BY: Option<KeyPart> = Some(KeyPart::Host);
         Self {
-            named_by: NamedBy::Host as u8,
+            key_part: KeyPart::Host as u8,
             keys: [
                 KeyMapping::new(IdFormat::Total, BY, None, Family::V4),
                 KeyMapping::new(IdFormat::Total, BY, None, Family::V6),
@@ -204,21 +204,21 @@ impl LimitEntry {
     #[must_use]
     #[inline(always)]
     pub const fn bucket(&self, key_fields: &KeyFields<'_>, family: usize) -> BucketKey {
-        self.keys[family & 1].key(LimitId(self.id), self.named_by, key_fields)
+        self.keys[family & 1].key(LimitId(self.id), self.key_part, key_fields)
     }
 
     /// Returns the kind and number of the packet's name that owns a bucket, or `None` if no name
     /// does.
     #[must_use]
     #[inline(always)]
-    pub const fn name(&self, name_match: &NameMatch) -> Option<(NamedBy, u64)> {
-        match NamedBy::of_number(self.named_by) {
-            Some(NamedBy::ServerName) => Some((NamedBy::ServerName, name_match.zone)),
+    pub const fn name(&self, name_match: &NameMatch) -> Option<(KeyPart, u64)> {
+        match KeyPart::of_number(self.key_part) {
+            Some(KeyPart::ServerName) => Some((KeyPart::ServerName, name_match.zone)),
             // Both families have the same name kind.
             _ => match self.keys[0].name_kind() {
-                Some(NameKind::Zone) => Some((NamedBy::Zone, name_match.zone)),
-                Some(NameKind::Domain) => Some((NamedBy::Domain, name_match.domain)),
-                Some(NameKind::Question) => Some((NamedBy::Question, name_match.question)),
+                Some(NameKind::Zone) => Some((KeyPart::Zone, name_match.zone)),
+                Some(NameKind::Domain) => Some((KeyPart::Domain, name_match.domain)),
+                Some(NameKind::Question) => Some((KeyPart::Question, name_match.question)),
                 None => None,
             },
         }
@@ -227,7 +227,7 @@ impl LimitEntry {
     /// Whether each destination has a bucket.
     #[must_use]
     pub const fn is_of_destinations(&self) -> bool {
-        self.named_by == NamedBy::Destination as u8
+        self.key_part == KeyPart::Destination as u8
     }
 
     /// Returns the entry for a limit that shares its count of connections with `first`.
@@ -255,7 +255,7 @@ impl LimitEntry {
     #[must_use]
     #[inline(always)]
     pub const fn count(&self, key_fields: &KeyFields<'_>, family: usize) -> BucketKey {
-        self.keys[family & 1].key(self.counted_with(), self.named_by, key_fields)
+        self.keys[family & 1].key(self.counted_with(), self.key_part, key_fields)
     }
 
     /// Returns the tokens that a packet costs if the limit counts it.

@@ -14,12 +14,12 @@ mod features;
 mod in_force;
 mod lookup;
 mod matching;
+mod name_overrides;
 mod name_slot;
-mod named;
 mod otherwise;
 
 #[cfg(not(target_arch = "bpf"))]
-pub use self::named::with_overrides;
+pub use self::name_overrides::with_overrides;
 pub use self::{
     child::Child,
     class::Class,
@@ -28,13 +28,13 @@ pub use self::{
     in_force::{interval_in_force, share_in_force},
     lookup::{MOST_STEPS, Node, Stretch, descend, search},
     matching::matching,
+    name_overrides::rate_index,
     name_slot::NameSlot,
-    named::rate_index,
     otherwise::{FallbackLimits, MOST_OTHERWISE, without_otherwise},
 };
 pub(crate) use self::{
     matching::{set_of_number, set_of_value},
-    named::{record_overrides, with_rates},
+    name_overrides::{record_overrides, with_rates},
 };
 use crate::{
     address::{Address, Family},

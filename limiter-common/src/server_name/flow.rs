@@ -9,7 +9,7 @@ use crate::{packet::NameMatch, policy::Features};
 /// numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Flow {
+pub struct FlowRecord {
     /// The cookie of its socket.
     pub cookie: u64,
     /// The meaning of its name.
@@ -75,7 +75,7 @@ const LONGEST_HOLD_NS: u64 = 1_000_000_000;
 /// unread, and may undo the count meanwhile: so at most twice as many are sent.
 const MOST_REPORTED: u16 = 16;
 
-impl Flow {
+impl FlowRecord {
     /// Makes a connection that begins.
     #[must_use]
     #[inline(always)]
@@ -280,7 +280,7 @@ impl Flow {
     /// Whether it has asked for admission, and there was no room: sieves have seen it.
     #[must_use]
     #[inline(always)]
-    pub const fn waits(&self) -> bool {
+    pub const fn is_waiting(&self) -> bool {
         self.service == WAITS
     }
 
@@ -404,7 +404,7 @@ mod tests {
             (u32::MAX - 2, false),
             (1 << 31, false),
         ] {
-            let found = Flow::new(7, u32::MAX - 1).should_report(sequence, 1);
+            let found = FlowRecord::new(7, u32::MAX - 1).should_report(sequence, 1);
             assert_eq!(found, is_awaited, "{sequence}");
         }
     }
@@ -412,7 +412,7 @@ mod tests {
     #[test]
     fn a_segment_has_what_was_read_wherever_it_begins_and_ends() {
         let first = u32::MAX - 1;
-        let flow = Flow::new(7, first).read(Meaning::NONE);
+        let flow = FlowRecord::new(7, first).read(Meaning::NONE);
         assert_eq!(flow.overlap(first, 1), None);
         let flow = flow.with_first_bytes(10, Records::Read);
         for (position, length, expected) in [
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn what_was_read_is_told_again_for_some_times() {
-        let mut flow = Flow::new(7, 1)
+        let mut flow = FlowRecord::new(7, 1)
             .read(Meaning::NONE)
             .with_first_bytes(10, Records::Read);
         assert!(!flow.should_report(11, 5) && flow.hold(0, false) && flow.hold(u64::MAX, true));
@@ -447,7 +447,7 @@ mod tests {
 
     /// Returns a function that sends segments to a connection behind a hello.
     fn behind_hello(first: u32) -> impl FnMut(u32, &[u8]) -> SegmentFate {
-        let mut flow = Flow::new(7, first).read(Meaning::NONE);
+        let mut flow = FlowRecord::new(7, first).read(Meaning::NONE);
         flow = flow.with_first_bytes(HELLO, Records::Awaited);
         let mut bytes = FirstBytes::NONE;
         move |position, payload| {
@@ -524,14 +524,14 @@ mod tests {
 
     #[test]
     fn a_contradictory_connection_stays_so() {
-        let flow = Flow::new(7, 1).contradictory();
+        let flow = FlowRecord::new(7, 1).contradictory();
         assert!(flow.is_read() && flow.is_contradictory());
         assert!(flow.read(Meaning::NONE).is_contradictory());
     }
 
     #[test]
     fn a_hidden_name_stays_so_unless_its_client_contradicts_itself() {
-        let mut flow = Flow::new(7, 1).read(Meaning::NONE).hidden();
+        let mut flow = FlowRecord::new(7, 1).read(Meaning::NONE).hidden();
         flow = flow.read(Meaning::NONE);
         assert!(flow.is_read() && flow.is_hidden() && flow.hold(u64::MAX, true));
         assert_eq!(flow.unfinished(), None);
@@ -540,17 +540,17 @@ mod tests {
 
     #[test]
     fn nobody_is_told_the_same_for_ever_or_what_is_read() {
-        let mut flow = Flow::new(7, 1);
+        let mut flow = FlowRecord::new(7, 1);
         let reported = (0..100).filter(|_| flow.should_report(2, 1)).count();
         assert_eq!(reported, MOST_REPORTED as usize);
         assert!(!flow.is_read());
-        let mut read = Flow::new(7, 1).read(Meaning::NONE);
+        let mut read = FlowRecord::new(7, 1).read(Meaning::NONE);
         assert!(!read.should_report(2, 1) && read.is_read());
     }
 
     #[test]
     fn nothing_is_held_for_ever_because_nobody_reads() {
-        let mut flow = Flow::new(7, 1);
+        let mut flow = FlowRecord::new(7, 1);
         for (now_ns, is_held) in [
             (5, true),
             (LONGEST_HOLD_NS, true),
@@ -563,7 +563,7 @@ mod tests {
     /// Bytes outside the first bytes do not start the time: its hello is still held when it comes.
     #[test]
     fn the_time_begins_with_what_is_told() {
-        let mut flow = Flow::new(7, 100);
+        let mut flow = FlowRecord::new(7, 100);
         for (now_ns, sequence) in [(5, 100 + MOST_FIRST_BYTES), (6, 99), (u64::MAX / 2, 99)] {
             let is_reported = flow.should_report(sequence, 1);
             assert!(!is_reported && flow.hold(now_ns, is_reported), "{sequence}");
@@ -578,7 +578,7 @@ mod tests {
     /// Independent of the number of its segments, and of the time.
     #[test]
     fn whoever_does_not_say_its_name_is_held() {
-        let mut flow = Flow::new(7, 1);
+        let mut flow = FlowRecord::new(7, 1);
         while flow.should_report(2, 1) {}
         // Nothing is held so far.
         assert_eq!(flow.unfinished(), None);
@@ -604,10 +604,10 @@ mod tests {
             zone: 9,
             ..NameMatch::NOTHING
         };
-        let flow = Flow::new(7, 1).read(Meaning::new(3, &name_match(0b101)));
+        let flow = FlowRecord::new(7, 1).read(Meaning::new(3, &name_match(0b101)));
         let mut waiting = flow;
         waiting.make_wait();
-        assert!(waiting.waits() && !flow.waits());
+        assert!(waiting.is_waiting() && !flow.is_waiting());
         for flow in [flow, waiting] {
             assert!(flow.needs_admission(&features) && flow.counted_as(&features).limits == 0);
         }
@@ -619,7 +619,11 @@ mod tests {
             Meaning::new(3, &name_match(1)),
             Meaning::new(4, &name_match(0b101)),
         ] {
-            assert!(!Flow::new(7, 1).read(meaning).needs_admission(&features));
+            assert!(
+                !FlowRecord::new(7, 1)
+                    .read(meaning)
+                    .needs_admission(&features)
+            );
         }
     }
 }

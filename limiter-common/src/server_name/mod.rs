@@ -26,7 +26,7 @@ mod records;
 pub use self::{
     allowance::Allowance,
     first_bytes::{Comparison, FirstBytes, Overlap},
-    flow::{Flow, SegmentFate},
+    flow::{FlowRecord, SegmentFate},
     loss::Loss,
     meaning::Meaning,
     multipath::{TcpOptions, has_multipath},

@@ -4,8 +4,8 @@ use super::StandingTable;
 use crate::{
     policy::Features,
     standing::{
-        Event, FirstTries, Moment, Record, Shortage, ShortageWord, SourceId, Standing, Tick,
-        first_tries, known, shortage,
+        Event, FirstTries, Record, Shortage, ShortageWord, SourceId, Standing, StandingContext,
+        Tick, first_tries, known, shortage,
     },
     table::{InsertOutcome, Line},
 };
@@ -108,8 +108,12 @@ const fn index_of(hash: u64, lines: u32) -> u32 {
 
 /// Returns everything that a record's worth depends on at a time in nanoseconds.
 #[inline(always)]
-fn moment<'a, M: StandingMemory>(memory: &M, features: &'a Features, now_ns: u64) -> Moment<'a> {
-    Moment {
+fn standing_context<'a, M: StandingMemory>(
+    memory: &M,
+    features: &'a Features,
+    now_ns: u64,
+) -> StandingContext<'a> {
+    StandingContext {
         settings: &features.standing,
         shortage: shortage_of(memory),
         now: Tick::of_ns(now_ns),
@@ -130,7 +134,7 @@ impl<M: StandingMemory> StandingTable for M {
         if source == SourceId::NONE {
             return Standing::Unknown;
         }
-        let at = moment(self, features, now_ns);
+        let at = standing_context(self, features, now_ns);
         let hash = features.hash_key.word_hash(source.0);
         if at.shortage.holds(at.now) {
             // A source of a flood is refused: fetch this line along with the next one.
@@ -267,7 +271,7 @@ pub fn change<M: StandingMemory>(
         ),
         None => Record::NONE,
     };
-    record.standing(&moment(memory, features, now_ns))
+    record.standing(&standing_context(memory, features, now_ns))
 }
 
 /// Returns a record after an event.
@@ -279,7 +283,7 @@ pub fn after<M: StandingMemory>(
     event: Event,
     now_ns: u64,
 ) -> Record {
-    record.after(event, &moment(memory, features, now_ns))
+    record.after(event, &standing_context(memory, features, now_ns))
 }
 
 /// Inserts a source that is not in its line.
@@ -308,5 +312,5 @@ pub fn weight<M: StandingMemory>(
     record: Record,
     now_ns: u64,
 ) -> u64 {
-    known::weight(record, &moment(memory, features, now_ns))
+    known::weight(record, &standing_context(memory, features, now_ns))
 }

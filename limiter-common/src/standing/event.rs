@@ -1,6 +1,6 @@
 //! The events of a source, and their effects on its record.
 
-use super::{Moment, Record};
+use super::{Record, StandingContext};
 
 /// An event of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Record {
     /// The record after an event.
     #[must_use]
     #[inline(always)]
-    pub const fn after(self, event: Event, at: &Moment<'_>) -> Self {
+    pub const fn after(self, event: Event, at: &StandingContext<'_>) -> Self {
         match event {
             Event::Visit => self.visited(at),
             Event::Handshake if at.settings.handshakes_prove == 0 => self,

@@ -3,7 +3,7 @@
 //! It has the same lines as the [table of buckets](crate::table). The source in the clear replaces
 //! the fingerprint, so that sources can be listed, and the record replaces the state.
 
-use super::{Moment, Record, SourceId, Tick};
+use super::{Record, SourceId, StandingContext, Tick};
 use crate::{
     bucket::Swap,
     table::{self, Eviction, InsertOutcome, Line, WhenFull},
@@ -63,7 +63,7 @@ pub(crate) fn change<L: Line>(
 /// The span protects against an owner of many addresses, who can prove them all by handshakes: they
 /// evict each other, not sources that have come for longer.
 #[inline(always)]
-pub(crate) const fn weight(record: Record, at: &Moment<'_>) -> u64 {
+pub(crate) const fn weight(record: Record, at: &StandingContext<'_>) -> u64 {
     let rank = record.rank(at);
     if rank == 0 {
         return 0;

@@ -9,10 +9,10 @@
 //!
 //! A known source in a /24 gives its neighbours no standing (docs/architecture.md says why).
 
+mod context;
 mod event;
 pub(crate) mod first_tries;
 pub(crate) mod known;
-mod moment;
 mod order;
 mod record;
 mod reserves;
@@ -23,10 +23,10 @@ mod source;
 mod tick;
 
 pub use self::{
+    context::StandingContext,
     event::Event,
     first_tries::{FIRST_TRIES, FirstTries, age_of_first_try, line_of as first_try_line},
     known::find,
-    moment::Moment,
     order::EventOrder,
     record::{Kind, Record},
     reserves::Reserves,

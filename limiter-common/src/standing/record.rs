@@ -1,6 +1,6 @@
 //! The record of one source: its worth, and its changes.
 
-use super::{Moment, Standing, Tick};
+use super::{Standing, StandingContext, Tick};
 use crate::numbered::numbered;
 
 /// The record of a source, as one word.
@@ -118,7 +118,7 @@ impl Record {
     /// The standing that the record gives its source.
     #[must_use]
     #[inline(always)]
-    pub const fn standing(self, at: &Moment<'_>) -> Standing {
+    pub const fn standing(self, at: &StandingContext<'_>) -> Standing {
         let current = self.current(at);
         match current.kind() {
             Kind::Nothing | Kind::Visited => Standing::Unknown,
@@ -135,7 +135,7 @@ impl Record {
     /// reported record never displaces one from this host's own observations.
     #[must_use]
     #[inline(always)]
-    pub const fn rank(self, at: &Moment<'_>) -> u32 {
+    pub const fn rank(self, at: &StandingContext<'_>) -> u32 {
         let current = self.current(at);
         match current.kind() {
             Kind::Nothing => 0,
@@ -169,7 +169,7 @@ impl Record {
     /// The record without expired parts: empty, if the source has stayed away for too long.
     #[must_use]
     #[inline(always)]
-    pub const fn current(self, at: &Moment<'_>) -> Self {
+    pub const fn current(self, at: &StandingContext<'_>) -> Self {
         let kind = self.kind();
         match kind {
             Kind::Nothing => return Self::NONE,
@@ -198,7 +198,7 @@ impl Record {
     /// floods, so a standing gained shortly before the shortage is fresh as long as the shortage lasts. A standing
     /// gained on another node since the shortage began is fresh too.
     #[inline(always)]
-    const fn counts_as_fresh(self, at: &Moment<'_>) -> bool {
+    const fn counts_as_fresh(self, at: &StandingContext<'_>) -> bool {
         let too_young = at.now.since(at.shortage.began()) as u64 + at.settings.fresh_ticks as u64;
         self.is_fresh() || at.is_short() && (at.now.since_kept(self.since()) as u64) < too_young
     }
@@ -206,7 +206,7 @@ impl Record {
     /// Applies a visit, at most once a tick. Without a shortage, the visit may count as another occasion, or make a
     /// fresh standing a full one.
     #[inline(always)]
-    pub(super) const fn visited(self, at: &Moment<'_>) -> Self {
+    pub(super) const fn visited(self, at: &StandingContext<'_>) -> Self {
         let seen = self.current(at);
         let kind = seen.kind();
         if matches!(kind, Kind::Reported) {
@@ -242,7 +242,7 @@ impl Record {
 
     /// Counts another occasion, after which the source may be familiar.
     #[inline(always)]
-    const fn on_occasion(self, at: &Moment<'_>) -> Self {
+    const fn on_occasion(self, at: &StandingContext<'_>) -> Self {
         let visits = self.visits() + 1;
         let kind = if at.settings.visits != 0 && visits >= at.settings.visits {
             Kind::Familiar
@@ -254,7 +254,7 @@ impl Record {
 
     /// Proves the source, after a handshake or a valid cookie. A familiar source does not become fresh by it.
     #[inline(always)]
-    pub(super) const fn proven(self, at: &Moment<'_>) -> Self {
+    pub(super) const fn proven(self, at: &StandingContext<'_>) -> Self {
         let seen = self.current(at);
         match seen.kind() {
             Kind::Nothing | Kind::Visited | Kind::Retried => {
@@ -272,7 +272,7 @@ impl Record {
     /// Applies a report from other nodes, a [reported](Kind::Reported) record; any other record retracts the earlier
     /// report. This host's own observations take precedence.
     #[inline(always)]
-    pub(super) const fn apply_report(self, record: Self, at: &Moment<'_>) -> Self {
+    pub(super) const fn apply_report(self, record: Self, at: &StandingContext<'_>) -> Self {
         let seen = self.current(at);
         let (was_reported, is_reported) = (
             matches!(seen.kind(), Kind::Reported),
@@ -287,7 +287,7 @@ impl Record {
 
     /// Makes a source retried for ten minutes, unless its record is better.
     #[inline(always)]
-    pub(super) const fn retried(self, at: &Moment<'_>) -> Self {
+    pub(super) const fn retried(self, at: &StandingContext<'_>) -> Self {
         let seen = self.current(at);
         match seen.kind() {
             Kind::Nothing | Kind::Visited | Kind::Retried => {
@@ -301,7 +301,7 @@ impl Record {
     /// Applies an operator's trust: until the given time, it replaces any other standing.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "at most LONGEST_TRUST")]
-    pub(super) const fn trusted(self, until_ns: u64, at: &Moment<'_>) -> Self {
+    pub(super) const fn trusted(self, until_ns: u64, at: &StandingContext<'_>) -> Self {
         let ticks = (until_ns >> Tick::BITS).saturating_sub(at.now.0 as u64);
         if ticks == 0 {
             return self;

@@ -11,7 +11,7 @@ use super::{
     Decision, LargerThanBudget, NEVER, Parameters, Spend, rule::Rule, window::WindowCounts,
 };
 #[cfg(not(target_arch = "bpf"))]
-use super::{Layout, Report, Terms, Unit, Window, counts, moving_window::Log, rule::Ledger};
+use super::{Layout, Report, Terms, Unit, Window, moving_window::Log, rule::Ledger, window_state};
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
 
@@ -90,7 +90,7 @@ impl Ledger for FixedWindow {
     }
 
     fn unit(parameters: &Parameters, cost: Cost) -> Unit {
-        counts::unit(parameters, cost)
+        window_state::unit(parameters, cost)
     }
 
     fn is_layout(layout: Layout) -> bool {
@@ -101,11 +101,11 @@ impl Ledger for FixedWindow {
         let (window, now) = (&parameters.window, parameters.window.layout.ticks(now_ns));
         let remaining = window.count.saturating_sub(window.counts(state, now).count);
         let wait = Self::decide(&Spend::of_window(window, now, cost), state).wait;
-        counts::report(window, state, now, remaining, wait)
+        window_state::report(window, state, now, remaining, wait)
     }
 
     fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
-        counts::refund(parameters, now_ns, cost)
+        window_state::refund(parameters, now_ns, cost)
     }
 }
 

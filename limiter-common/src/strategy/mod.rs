@@ -6,7 +6,6 @@
 //! Only [`ask`] knows the types of each strategy. Other code uses a [`Strategy`], a [`Parameters`],
 //! a [`Spend`] or a [`Unit`].
 
-mod counts;
 mod decision;
 mod dispatch;
 mod fixed_window;
@@ -24,6 +23,7 @@ mod spend;
 mod terms;
 mod unit;
 mod window;
+mod window_state;
 
 #[cfg(not(target_arch = "bpf"))]
 pub use self::terms::Terms;

@@ -16,7 +16,7 @@ use super::{
     window::{Window, WindowCounts},
 };
 #[cfg(not(target_arch = "bpf"))]
-use super::{Layout, NEVER, Report, Terms, Unit, counts, moving_window::Log, rule::Ledger};
+use super::{Layout, NEVER, Report, Terms, Unit, moving_window::Log, rule::Ledger, window_state};
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
 
@@ -97,7 +97,7 @@ impl Ledger for SlidingWindowCounter {
     }
 
     fn unit(parameters: &Parameters, cost: Cost) -> Unit {
-        counts::unit(parameters, cost)
+        window_state::unit(parameters, cost)
     }
 
     fn is_layout(layout: Layout) -> bool {
@@ -111,11 +111,11 @@ impl Ledger for SlidingWindowCounter {
         } else {
             Self::decide(&Spend::of_window(window, now, cost), state).wait
         };
-        counts::report(window, state, now, remaining(window, state, now), wait)
+        window_state::report(window, state, now, remaining(window, state, now), wait)
     }
 
     fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
-        counts::refund(parameters, now_ns, cost)
+        window_state::refund(parameters, now_ns, cost)
     }
 }
 

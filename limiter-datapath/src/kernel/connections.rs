@@ -19,7 +19,7 @@ use limiter_common::{
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    BucketMaps, Datapath, DatapathError, LimitBucket, ReputationMaps, Settings, handshakes,
+    BucketMaps, Datapath, DatapathError, LimitBucket, Settings, SourceMaps, handshakes,
     object::PROGRAM_RECOUNT, program::Program, stages,
 };
 
@@ -51,7 +51,7 @@ impl Datapath {
     /// the limit has no queue.
     pub fn waiting(&self, key: &BucketKey) -> Result<Option<u64>, DatapathError> {
         let settings = self.queue_of(key.limit.into());
-        let (true, Some(maps)) = (settings.size != 0, self.reputation()) else {
+        let (true, Some(maps)) = (settings.size != 0, self.source_maps()) else {
             return Ok(None);
         };
         let count_id = self.count_id(key);
@@ -77,7 +77,7 @@ impl Datapath {
         let program = match loaded.take() {
             Some((of, program)) if of == generation => program,
             _ => {
-                let maps = self.reputation().ok_or(DatapathError::NoPolicy)?;
+                let maps = self.source_maps().ok_or(DatapathError::NoPolicy)?;
                 load_recounting(
                     maps,
                     self.shared_maps.of_host(),
@@ -120,7 +120,7 @@ impl Datapath {
     fn connection_name_match(&self, ends: &Ends) -> NameMatch {
         let features = &self.policy.features;
         let maps = self
-            .reputation()
+            .source_maps()
             .filter(|_| features.named_connections() != 0);
         // If the map cannot be read, the displayed count lacks the connection.
         let flow = maps.and_then(|maps| maps.server_names().flow(ends).ok().flatten());
@@ -131,7 +131,7 @@ impl Datapath {
     /// limits of a group show the group's count.
     #[must_use]
     pub fn open_by_limit(&self) -> [u64; MOST_LIMITS] {
-        let Some(maps) = self.reputation().filter(|_| self.counts_connections()) else {
+        let Some(maps) = self.source_maps().filter(|_| self.counts_connections()) else {
             return [0; MOST_LIMITS];
         };
         let first_of_group = |index| self.policy.features.first_of_group(index);
@@ -168,7 +168,7 @@ impl Datapath {
             LimitId(limit.id) == LimitId(key.limit)
                 && self.policy.features.connections >> limit_index & 1 == 1
         });
-        let (true, Some(maps)) = (is_counted, self.reputation()) else {
+        let (true, Some(maps)) = (is_counted, self.source_maps()) else {
             return Ok(None);
         };
         maps.connections().open(self.count_id(key)).map(Some)
@@ -190,7 +190,7 @@ impl Datapath {
 }
 
 pub(super) fn load_recounting(
-    maps: &ReputationMaps,
+    maps: &SourceMaps,
     buckets: Option<&BucketMaps>,
     settings: Settings,
     policy: &CompiledPolicy,

@@ -26,11 +26,11 @@ use super::{
     DatapathError, Settings, array,
     buckets::BucketSizes,
     maps::SharedMaps,
-    named::NamedMaps as _,
+    pinned_maps::PinnedMaps as _,
     pod::{InMap, RawVerdict},
     program::Program,
-    reputation::ReputationMaps,
     socket_fields,
+    source_maps::SourceMaps,
     stages::{self, Frames, Stages},
     superframes, tables,
 };
@@ -128,7 +128,7 @@ impl<'p> Constants<'p> {
     pub(super) fn loader(&self) -> EbpfLoader<'_> {
         let mut loader = EbpfLoader::new();
         SharedMaps::size(&mut loader, self.settings);
-        ReputationMaps::size(&mut loader, self.settings);
+        SourceMaps::size(&mut loader, self.settings);
         tables::size(&mut loader, self.policy, &self.policy.name_slots);
         loader
             .override_global("NAME_KEYS", &self.name_keys, true)
@@ -154,7 +154,7 @@ impl Instance {
     ) -> Result<Self, DatapathError> {
         loader.override_global("FEATURES", features, true);
         if let Some(directory) = shared {
-            let names = SharedMaps::NAMES.iter().chain(ReputationMaps::NAMES);
+            let names = SharedMaps::NAMES.iter().chain(SourceMaps::NAMES);
             for name in names {
                 loader.map_pin_path(name, directory.join(name));
             }

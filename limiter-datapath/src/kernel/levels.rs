@@ -10,7 +10,7 @@ use limiter_common::{
     address::{Address, Family},
     dns::{Message, match_message, slot_of},
     key::{BucketKey, KeyFields},
-    limit::{IdFormat, LimitId, NamedBy},
+    limit::{IdFormat, KeyPart, LimitId},
     packet::Facts,
     packet::NameMatch,
     policy::{Class, LimitEntry, Tables as _, classify, rate_index, with_overrides},
@@ -107,9 +107,9 @@ impl Datapath {
         let limits = &self.manifest.policy.limits;
         let is_of_name = |id| {
             let limit = limits.iter().find(|limit| limit.id == id);
-            let named_by = limit.and_then(|limit| limit.id_format.named_by());
-            let is_name = |by: NamedBy| by == NamedBy::ServerName || by.name_kind().is_some();
-            named_by.is_some_and(is_name) && wanted(id)
+            let key_part = limit.and_then(|limit| limit.id_format.key_part());
+            let is_name = |by: KeyPart| by == KeyPart::ServerName || by.name_kind().is_some();
+            key_part.is_some_and(is_name) && wanted(id)
         };
         let name_match = self.match_name(requested_name);
         let source = Address::from(IpAddr::from(Ipv4Addr::UNSPECIFIED));
@@ -203,10 +203,10 @@ impl Datapath {
         now_ns: u64,
     ) -> Result<Parameters, DatapathError> {
         let is_automatic = self.policy.features.is_automatic(limit_index);
-        let Some(reputation) = self.reputation().filter(|_| is_automatic) else {
+        let Some(source_maps) = self.source_maps().filter(|_| is_automatic) else {
             return Ok(*parameters);
         };
-        let rate = reputation.rates().get(LimitId(limit.id))?;
+        let rate = source_maps.rates().get(LimitId(limit.id))?;
         let of_floor = parameters.gcra.emission_interval;
         let interval = limit.interval_in_force(rate, of_floor, now_ns);
         Ok(parameters.at_interval(interval))
@@ -314,10 +314,10 @@ impl Datapath {
         if !limit.is_of_destinations() {
             return Ok(vec![any]);
         }
-        let all = match (to, self.reputation()) {
+        let all = match (to, self.source_maps()) {
             (Some(to), _) => vec![to],
-            (None, Some(reputation)) => {
-                let mut own = reputation.own().get()?;
+            (None, Some(source_maps)) => {
+                let mut own = source_maps.own().get()?;
                 // No packet from outside goes to a loopback address.
                 own.retain(|address| !address.is_loopback());
                 own

@@ -17,8 +17,8 @@ use super::{
     buckets::{BUCKETS, BucketSizes, STORE_COUNTS, TABLE, UNITS},
     map::{clear, error, sum},
     monotonic_now,
-    named::NamedMaps,
     offenders::{OFFENDERS, RECORDING},
+    pinned_maps::PinnedMaps,
     pod::InMap,
 };
 
@@ -37,7 +37,7 @@ pub struct SharedMaps {
     offenders: OffenderMaps,
 }
 
-impl NamedMaps for SharedMaps {
+impl PinnedMaps for SharedMaps {
     const NAMES: &'static [&'static str] = &[
         BUCKETS,
         TABLE,

@@ -30,16 +30,15 @@ mod mapped_array;
 mod maps;
 mod migration;
 mod moving;
-mod named;
 mod object;
 mod offenders;
+mod pinned_maps;
 pub mod pins;
 mod pod;
 pub mod preflight;
 mod program;
 mod repin;
 mod replace;
-mod reputation;
 mod reserved;
 mod reset;
 mod route_fields;
@@ -47,6 +46,7 @@ mod settings;
 mod shared_map_sets;
 mod sieves;
 mod socket_fields;
+mod source_maps;
 mod stages;
 mod standing;
 mod superframes;
@@ -87,16 +87,16 @@ pub use self::{
     offenders::{OffenderMaps, OffenderRecords},
     pins::{Manifest, Pins, PinsError},
     replace::{Adoption, PreparedPolicy, PreviousPolicy},
-    reputation::{
-        BanMaps, CachedNameMap, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes,
-        KeyShareMaps, Namer, OwnAddressMap, OwnConnectionMap, PressureMaps, QueueMaps, RateMap,
-        RefusedQuestionMap, ReputationMaps, RmemMaxMap, ServerNameMaps, SieveMaps, StandingMaps,
-        StandingSizes,
-    },
     reserved::{ReservedLevel, SourceStanding},
     reset::LevelChange,
     settings::{LogLevel, Settings},
     sieves::LoadedSieve,
+    source_maps::{
+        BanMaps, CachedNameMap, ConnectionMaps, ConnectionSizes, CookieMaps, FirstBytes,
+        KeyShareMaps, Namer, OwnAddressMap, OwnConnectionMap, PressureMaps, QueueMaps, RateMap,
+        RefusedQuestionMap, RmemMaxMap, ServerNameMaps, SieveMaps, SourceMaps, StandingMaps,
+        StandingSizes,
+    },
     standing::KnownSources,
     trial::Trial,
 };
@@ -296,23 +296,23 @@ impl Datapath {
         self.handshakes.status()
     }
 
-    /// The maps of reputations; `None`: no policy has been in force yet.
+    /// The source maps; `None`: no policy has been in force yet.
     #[must_use]
-    pub const fn reputation(&self) -> Option<&ReputationMaps> {
-        self.shared_maps.reputation()
+    pub const fn source_maps(&self) -> Option<&SourceMaps> {
+        self.shared_maps.source_maps()
     }
 
     /// The number of names cached for limits on new names; `None`: the policy in force has no such limits.
     #[must_use]
     pub fn cached_names(&self) -> Option<usize> {
         let features = &self.policy.features;
-        let maps = self.reputation().filter(|_| features.by_new_name != 0)?;
+        let maps = self.source_maps().filter(|_| features.by_new_name != 0)?;
         Some(maps.cached_names().count(features.names_cached_for_ns))
     }
 
     /// The number of queries by the result of their DNS cookie check; empty: the policy checks no cookies.
     pub fn cookie_checks(&self) -> Result<Vec<(CookieCheck, u64)>, DatapathError> {
-        let maps = self.reputation().map(ReputationMaps::cookies);
+        let maps = self.source_maps().map(SourceMaps::cookies);
         let maps = maps.filter(|_| self.policy.features.cookie_port != 0);
         let checks = maps.into_iter().flat_map(|maps| {
             let checks = CookieCheck::ALL.into_iter();

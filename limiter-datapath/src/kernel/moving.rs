@@ -8,7 +8,7 @@ use limiter_common::{
     address::Address,
     dns::slot_of,
     key::{BucketKey, Key},
-    limit::{LimitId, NameKind, NamedBy},
+    limit::{KeyPart, LimitId, NameKind},
     name_hash::hash_of_name,
     packet::NameMatch,
     policy::{LimitEntry, classify, rate_index, with_overrides},
@@ -19,7 +19,7 @@ use limiter_common::{
 };
 
 use super::{
-    BucketMaps, Datapath, DatapathError, ReputationMaps, grace::wait_for_running_programs,
+    BucketMaps, Datapath, DatapathError, SourceMaps, grace::wait_for_running_programs,
     monotonic_now,
 };
 
@@ -30,7 +30,7 @@ const UNNAMED: Address = Address::v4([0; 4]);
 #[derive(Clone, Copy)]
 pub struct Shares<'d> {
     datapath: &'d Datapath,
-    maps: &'d ReputationMaps,
+    maps: &'d SourceMaps,
 }
 
 /// The bucket of a key under a shared limit.
@@ -50,7 +50,7 @@ impl Datapath {
     pub fn shares(&self) -> Option<Shares<'_>> {
         Some(Shares {
             datapath: self,
-            maps: self.reputation()?,
+            maps: self.source_maps()?,
         })
     }
 }
@@ -156,7 +156,7 @@ impl Datapath {
         }
         let source = match key.decode() {
             Key::Source { address, .. } => address,
-            Key::Number(NamedBy::Subscriber, number) => {
+            Key::Number(KeyPart::Subscriber, number) => {
                 match self.manifest.policy.subscribers.get(&number) {
                     Some(prefixes) => self.source_among(prefixes, number)?,
                     // No override applies to a subscriber that the policy does not name, for any address.
@@ -188,12 +188,12 @@ impl Datapath {
         let policy = &self.policy;
         let beside = key.name();
         let hash = match (key.decode(), beside) {
-            (_, Some((NameKind::Zone, number))) | (Key::Number(NamedBy::Zone, number), _) => {
+            (_, Some((NameKind::Zone, number))) | (Key::Number(KeyPart::Zone, number), _) => {
                 let zone = policy.zones.get(&number);
                 zone.map(|zone| hash_of_name(&policy.name_keys, &zone.wire()))
             }
             (_, Some((_, number)))
-            | (Key::Number(NamedBy::Domain | NamedBy::Question | NamedBy::ServerName, number), _) => {
+            | (Key::Number(KeyPart::Domain | KeyPart::Question | KeyPart::ServerName, number), _) => {
                 Some(number)
             }
             _ => None,
@@ -212,7 +212,7 @@ impl Datapath {
         key: &BucketKey,
         now_ns: u64,
     ) -> Result<Parts, DatapathError> {
-        let (own, of_limit) = match self.reputation() {
+        let (own, of_limit) = match self.source_maps() {
             Some(maps) => (
                 maps.key_shares().get(key)?,
                 maps.rates().share(LimitId(entry.id))?,

@@ -4,7 +4,7 @@
 use aya::maps::{HashMap, IterableMap as _, Map, MapData, PerCpuArray};
 use limiter_common::{
     limit::LimitId,
-    offender::{Counts, Offender, OffenderKey, Recording},
+    offender::{Offender, OffenderKey, Recording, RecordingCounts},
 };
 
 use super::{DatapathError, hash, map::error, pod::InMap};
@@ -26,7 +26,7 @@ pub struct OffenderRecords {
     /// The remembered names in refused packets, in no order.
     pub names: Vec<(OffenderKey, Offender)>,
     /// The drops that all CPUs counted.
-    pub counts: Counts,
+    pub counts: RecordingCounts,
 }
 
 impl OffenderMaps {
@@ -62,7 +62,7 @@ impl OffenderMaps {
         let recorded = hash::read(&self.offenders).map_err(error(OFFENDERS))?;
         // Read the counts after the offenders, so that they include offenders skipped or forgotten
         // meanwhile.
-        let mut counts = Counts::default();
+        let mut counts = RecordingCounts::default();
         let of_cpus = self.recording.get(&0, 0).map_err(error(RECORDING))?;
         for InMap(of_cpu) in of_cpus.iter() {
             counts += of_cpu.counts;

@@ -7,7 +7,7 @@ use limiter_common::{
     answer::Answer,
     decide::reserve_of,
     policy::{Class, classify},
-    standing::{Kind, Moment, Record, Shortage, SourceId, Standing, Tick},
+    standing::{Kind, Record, Shortage, SourceId, Standing, StandingContext, Tick},
 };
 
 use super::{Datapath, DatapathError, LimitBucket, monotonic_now};
@@ -46,7 +46,7 @@ pub struct ReservedLevel {
 impl SourceStanding {
     /// The standing of a source that no list proves.
     #[must_use]
-    pub const fn of_record(source: SourceId, record: Record, at: &Moment<'_>) -> Self {
+    pub const fn of_record(source: SourceId, record: Record, at: &StandingContext<'_>) -> Self {
         let record = record.current(at);
         Self {
             source,
@@ -67,7 +67,7 @@ impl SourceStanding {
 }
 
 /// The nanoseconds until a record ends even if its source keeps coming; `None`: it does not end.
-const fn ends_in(record: Record, at: &Moment<'_>) -> Option<u64> {
+const fn ends_in(record: Record, at: &StandingContext<'_>) -> Option<u64> {
     match record.kind() {
         Kind::Nothing | Kind::Visited | Kind::Familiar | Kind::Proven => None,
         Kind::Retried | Kind::Trusted => {
@@ -89,7 +89,7 @@ impl Datapath {
             Err(DatapathError::NoStanding) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let at = known.moment()?;
+        let at = known.standing_context()?;
         let source = known.source(address);
         let by_record = SourceStanding::of_record(source, known.record(source), &at);
         let class = classify(&self.policy, &Address::from(address));

@@ -5,7 +5,7 @@ use std::{collections::HashSet, net::IpAddr};
 use limiter_common::{
     address::Address,
     key::BucketKey,
-    limit::{LimitId, NamedBy},
+    limit::{KeyPart, LimitId},
     policy::{classify, parameters_of},
     strategy::Level,
 };
@@ -139,7 +139,7 @@ impl Datapath {
         let (units, now) = (&self.policy.units, monotonic_now());
         let limits = (0..).zip(&self.manifest.policy.limits);
         for (limit_index, limit) in
-            limits.filter(|(_, limit)| limit.id_format.named_by() == Some(NamedBy::Interface))
+            limits.filter(|(_, limit)| limit.id_format.key_part() == Some(KeyPart::Interface))
         {
             // Such a limit has the same parameters in every class that it applies to.
             let mut classes = self.policy.classes.iter();

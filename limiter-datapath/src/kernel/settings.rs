@@ -17,7 +17,7 @@ use super::{
     buckets::BucketSizes,
     error::DatapathError,
     object::{OBJECT, OBJECT_WITH_LOG},
-    reputation::{cached_names, key_shares, own_connections, server_names},
+    source_maps::{cached_names, key_shares, own_connections, server_names},
 };
 use crate::state::{Debts, StoredDebts};
 

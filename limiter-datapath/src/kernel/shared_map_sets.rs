@@ -19,13 +19,13 @@ use limiter_policy::{
 use tracing::warn;
 
 use super::{
-    BucketMaps, DatapathError, Manifest, OffenderRecords, ReputationMaps, Settings, SharedMaps,
-    monotonic_now, named::NamedMaps as _, pins::Pins,
+    BucketMaps, DatapathError, Manifest, OffenderRecords, Settings, SharedMaps, SourceMaps,
+    monotonic_now, pinned_maps::PinnedMaps as _, pins::Pins,
 };
 
 const HOST: &str = "host";
 
-const REPUTATION: &str = "reputation";
+const SOURCE_MAPS: &str = "reputation";
 
 /// The sets of maps: one for all interfaces, or one for each.
 pub(super) struct SharedMapSets {
@@ -35,7 +35,7 @@ pub(super) struct SharedMapSets {
     /// By interface number; a shared set is under 0.
     sets: BTreeMap<u32, SharedMaps>,
     /// Shared by all interfaces.
-    reputation: Option<ReputationMaps>,
+    source_maps: Option<SourceMaps>,
 }
 
 impl SharedMapSets {
@@ -44,7 +44,7 @@ impl SharedMapSets {
             generation,
             settings,
             sets: BTreeMap::new(),
-            reputation: None,
+            source_maps: None,
         }
     }
 
@@ -53,9 +53,9 @@ impl SharedMapSets {
         let (generation, settings) = (manifest.maps_generation, manifest.settings);
         let mut shared_maps = Self::new(generation, settings);
         for owner in pins.shared_map_owners(generation)? {
-            if owner == REPUTATION {
-                let directory = pins.shared_maps(generation, REPUTATION);
-                shared_maps.reputation = Some(ReputationMaps::open(&directory, settings)?);
+            if owner == SOURCE_MAPS {
+                let directory = pins.shared_maps(generation, SOURCE_MAPS);
+                shared_maps.source_maps = Some(SourceMaps::open(&directory, settings)?);
                 continue;
             }
             let interface_number = match (settings.buckets.scope, owner.as_str()) {
@@ -85,7 +85,7 @@ impl SharedMapSets {
             && self.settings.hash_key == settings.hash_key
             && self.sets.values().all(|maps| maps.fit(settings))
             && self
-                .reputation
+                .source_maps
                 .as_ref()
                 .is_none_or(|maps| maps.fit(settings))
     }
@@ -120,18 +120,19 @@ impl SharedMapSets {
         let key = self.key(interface_number);
         let has_set =
             self.sets.contains_key(&key) || is_present && present.of(interface_number).is_some();
-        let has_reputation =
-            self.reputation.is_some() || is_present && present.reputation.is_some();
+        let has_source_maps =
+            self.source_maps.is_some() || is_present && present.source_maps.is_some();
         let has_same_sets = self.settings.buckets.scope == present.settings.buckets.scope;
         let old_set = present.of(interface_number).filter(|_| has_same_sets);
-        if let (false, None, false, None) = (has_set, old_set, has_reputation, &present.reputation)
+        if let (false, None, false, None) =
+            (has_set, old_set, has_source_maps, &present.source_maps)
         {
-            let (set, reputation) = SharedMaps::create_with(self.settings)?;
+            let (set, source_maps) = SharedMaps::create_with(self.settings)?;
             self.sets.insert(key, set);
-            self.reputation = Some(reputation);
+            self.source_maps = Some(source_maps);
             return Ok(());
         }
-        if !has_reputation {
+        if !has_source_maps {
             self.provide_reputation(present)?;
         }
         if !has_set {
@@ -147,34 +148,34 @@ impl SharedMapSets {
     /// Makes the maps that all interfaces share in the same way, even without an interface: bans need none.
     pub(super) fn provide_common(&mut self, present: &Self) -> Result<(), DatapathError> {
         let is_present = self.generation == present.generation;
-        let has_reputation =
-            self.reputation.is_some() || is_present && present.reputation.is_some();
+        let has_source_maps =
+            self.source_maps.is_some() || is_present && present.source_maps.is_some();
         match self.settings.buckets.scope {
             Scope::Host => self.provide(0, present),
-            Scope::Interface if has_reputation => Ok(()),
+            Scope::Interface if has_source_maps => Ok(()),
             Scope::Interface => self.provide_reputation(present),
         }
     }
 
     fn provide_reputation(&mut self, present: &Self) -> Result<(), DatapathError> {
-        self.reputation = Some(match &present.reputation {
+        self.source_maps = Some(match &present.source_maps {
             Some(maps) => maps.renew(self.settings)?,
-            None => ReputationMaps::create(self.settings)?,
+            None => SourceMaps::create(self.settings)?,
         });
         Ok(())
     }
 
-    /// Copies reputations from `present`, if the maps differ. Without room, fails before the first write.
+    /// Copies source maps from `present`, if the maps differ. Without room, fails before the first write.
     pub(super) fn migrate_reputation(&self, present: &Self) -> Result<(), DatapathError> {
-        match (&self.reputation, &present.reputation) {
+        match (&self.source_maps, &present.source_maps) {
             (Some(new), Some(old)) => new.migrate_from(old, self.settings, monotonic_now()),
             _ => Ok(()),
         }
     }
 
-    /// Replaces its reputations with the ones of `present`; returns the number of bans without room.
+    /// Replaces its source maps with the ones of `present`; returns the number of bans without room.
     pub(super) fn follow_reputation(&self, present: &Self) -> Result<usize, DatapathError> {
-        match (&self.reputation, &present.reputation) {
+        match (&self.source_maps, &present.source_maps) {
             (Some(own), Some(present)) => own.follow(present, self.settings, monotonic_now()),
             _ => Ok(0),
         }
@@ -183,16 +184,16 @@ impl SharedMapSets {
     /// Adds the sets of `other`, which has the same settings.
     pub(super) fn extend(&mut self, other: Self) {
         self.sets.extend(other.sets);
-        self.reputation = other.reputation.or_else(|| self.reputation.take());
+        self.source_maps = other.source_maps.or_else(|| self.source_maps.take());
     }
 
-    /// The reputations; `None`: no set exists yet.
-    pub(super) const fn reputation(&self) -> Option<&ReputationMaps> {
-        self.reputation.as_ref()
+    /// The source maps; `None`: no set exists yet.
+    pub(super) const fn source_maps(&self) -> Option<&SourceMaps> {
+        self.source_maps.as_ref()
     }
 
-    pub(super) const fn reputation_mut(&mut self) -> Option<&mut ReputationMaps> {
-        self.reputation.as_mut()
+    pub(super) const fn source_maps_mut(&mut self) -> Option<&mut SourceMaps> {
+        self.source_maps.as_mut()
     }
 
     /// Pins the maps that are not pinned yet.
@@ -204,10 +205,10 @@ impl SharedMapSets {
                 maps.pin(&pins.make_shared_maps(self.generation, &owner)?)?;
             }
         }
-        if let Some(maps) = &self.reputation
-            && !pinned.iter().any(|owner| owner == REPUTATION)
+        if let Some(maps) = &self.source_maps
+            && !pinned.iter().any(|owner| owner == SOURCE_MAPS)
         {
-            maps.pin(&pins.make_shared_maps(self.generation, REPUTATION)?)?;
+            maps.pin(&pins.make_shared_maps(self.generation, SOURCE_MAPS)?)?;
         }
         Ok(())
     }
@@ -220,23 +221,23 @@ impl SharedMapSets {
         };
         let of_reputation = || {
             let names = self
-                .reputation
+                .source_maps
                 .as_ref()?
                 .all()
                 .into_iter()
                 .map(|(map, _)| map);
-            pins.lost_shared_maps(self.generation, REPUTATION, names)
+            pins.lost_shared_maps(self.generation, SOURCE_MAPS, names)
         };
         self.sets.iter().find_map(lost_set).or_else(of_reputation)
     }
 
-    /// The path for the pins of an interface's set, if the set is missing; or of the reputations, if they
+    /// The path for the pins of an interface's set, if the set is missing; or of the source maps, if they
     /// are.
     pub(super) fn lost_set(&self, pins: &Pins, interface_number: u32) -> Option<PathBuf> {
         let owner = if self.of(interface_number).is_none() {
             self.owner(self.key(interface_number))
-        } else if self.reputation.is_none() {
-            REPUTATION.to_owned()
+        } else if self.source_maps.is_none() {
+            SOURCE_MAPS.to_owned()
         } else {
             return None;
         };
@@ -255,13 +256,13 @@ impl SharedMapSets {
                 maps.pin(&pins.make_shared_maps(self.generation, &owner)?)?;
             }
         }
-        if let Some(maps) = &self.reputation {
+        if let Some(maps) = &self.source_maps {
             let names = maps.all().into_iter().map(|(map, _)| map);
             if pins
-                .lost_shared_maps(self.generation, REPUTATION, names)
+                .lost_shared_maps(self.generation, SOURCE_MAPS, names)
                 .is_some()
             {
-                maps.pin(&pins.make_shared_maps(self.generation, REPUTATION)?)?;
+                maps.pin(&pins.make_shared_maps(self.generation, SOURCE_MAPS)?)?;
             }
         }
         Ok(())
@@ -346,10 +347,10 @@ impl SharedMapSets {
         limit: LimitId,
         units: &Units,
     ) -> Result<(), DatapathError> {
-        if let Some(reputation) = &mut self.reputation {
-            reputation.rates().set(limit, CurrentRate::NONE)?;
-            reputation.key_shares().forget_limit(limit)?;
-            let sieves = reputation.sieves_mut();
+        if let Some(source_maps) = &mut self.source_maps {
+            source_maps.rates().set(limit, CurrentRate::NONE)?;
+            source_maps.key_shares().forget_limit(limit)?;
+            let sieves = source_maps.sieves_mut();
             sieves.set_traffic(pressure_of_limit(limit), SieveTraffic::default())?;
         }
         self.sets
@@ -364,11 +365,11 @@ impl SharedMapSets {
         policy: &Policy,
         same: Option<&Policy>,
     ) -> Result<(), DatapathError> {
-        let Some(reputation) = &self.reputation else {
+        let Some(source_maps) = &self.source_maps else {
             return Ok(());
         };
         // Another `SharedMapSets` over the same maps may have changed them.
-        reputation.key_shares().read_again();
+        source_maps.key_shares().read_again();
         for limit in &policy.limits {
             let mut others = same.into_iter().flat_map(|other| &other.limits);
             let other = others.find(|other| other.id == limit.id);
@@ -378,8 +379,8 @@ impl SharedMapSets {
             if is_or_was.is_some() && !other.is_some_and(|other| limit.has_budget_of(other)) {
                 // Clear the limit's common share first. Otherwise keys would use it in place of their
                 // own.
-                reputation.rates().set(limit.id, CurrentRate::NONE)?;
-                reputation.key_shares().forget_limit(limit.id)?;
+                source_maps.rates().set(limit.id, CurrentRate::NONE)?;
+                source_maps.key_shares().forget_limit(limit.id)?;
             }
         }
         Ok(())

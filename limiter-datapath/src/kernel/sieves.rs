@@ -9,7 +9,7 @@ use limiter_common::{
 };
 use limiter_policy::policy::{self, SieveUse};
 
-use super::{Datapath, DatapathError, ReputationMaps, SieveMaps, monotonic_now};
+use super::{Datapath, DatapathError, SieveMaps, SourceMaps, monotonic_now};
 use crate::{native::SieveMemory, state::SavedSieve};
 
 /// A sieve that is in use.
@@ -94,6 +94,6 @@ impl Datapath {
     }
 
     fn sieve_maps(&self) -> Option<&SieveMaps> {
-        self.reputation().map(ReputationMaps::sieves)
+        self.source_maps().map(SourceMaps::sieves)
     }
 }

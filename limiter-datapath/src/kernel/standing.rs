@@ -8,12 +8,12 @@ use limiter_common::{
     address::Address,
     ban::BanKey,
     policy::Features,
-    standing::{Event, Moment, Record, Settings, Shortage, SourceId, Standing, Tick},
+    standing::{Event, Record, Settings, Shortage, SourceId, Standing, StandingContext, Tick},
 };
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    Datapath, DatapathError, ReputationMaps, StandingMaps, monotonic_now, replace::PreparedPolicy,
+    Datapath, DatapathError, SourceMaps, StandingMaps, monotonic_now, replace::PreparedPolicy,
 };
 use crate::standing_of::{PrefixStanding, standing_of};
 
@@ -32,7 +32,7 @@ impl Datapath {
     ///
     /// [`DatapathError::NoStanding`]: the policy in force uses no standing.
     pub fn known_sources(&self) -> Result<KnownSources<'_>, DatapathError> {
-        let maps = self.reputation().map(ReputationMaps::standing);
+        let maps = self.source_maps().map(SourceMaps::standing);
         let settings = self.policy.features.standing;
         match maps {
             Some(maps) if self.policy.features.uses_standing() => Ok(KnownSources {
@@ -59,8 +59,8 @@ impl KnownSources<'_> {
     }
 
     /// The time, the shortage and the settings that the value of records depends on now.
-    pub fn moment(&self) -> Result<Moment<'_>, DatapathError> {
-        Ok(Moment {
+    pub fn standing_context(&self) -> Result<StandingContext<'_>, DatapathError> {
+        Ok(StandingContext {
             settings: self.settings(),
             shortage: self.shortage()?,
             now: Tick::of_ns(monotonic_now()),
@@ -79,7 +79,7 @@ impl KnownSources<'_> {
     }
 
     /// Every known source and its record at a moment, without expired records.
-    pub fn all_at(&self, at: &Moment<'_>) -> impl Iterator<Item = (SourceId, Record)> {
+    pub fn all_at(&self, at: &StandingContext<'_>) -> impl Iterator<Item = (SourceId, Record)> {
         let now = self
             .all()
             .map(|(source, record)| (source, record.current(at)));
@@ -89,7 +89,7 @@ impl KnownSources<'_> {
     /// The number of sources of each standing, in the order of [`Standing::ALL`]. Sources that came
     /// on too few occasions count as unknown.
     pub fn count(&self) -> Result<[u64; Standing::COUNT], DatapathError> {
-        let at = self.moment()?;
+        let at = self.standing_context()?;
         let mut counts = [0; Standing::COUNT];
         for (_, record) in self.all_at(&at) {
             counts[record.standing(&at) as usize] += 1;
@@ -105,7 +105,7 @@ impl KnownSources<'_> {
 
     /// The standing of a prefix, by lists and by the record of its source.
     #[must_use]
-    pub fn standing_of_prefix(&self, prefix: &BanKey, at: &Moment<'_>) -> PrefixStanding {
+    pub fn standing_of_prefix(&self, prefix: &BanKey, at: &StandingContext<'_>) -> PrefixStanding {
         standing_of(self.policy, prefix, at, |source| self.record(source))
     }
 
@@ -127,7 +127,7 @@ impl PreparedPolicy {
         &self,
         records: impl Iterator<Item = (SourceId, Record)>,
     ) -> Result<(), DatapathError> {
-        match self.reputation() {
+        match self.source_maps() {
             Some(maps) => maps
                 .standing()
                 .fill(records, self.settings(), monotonic_now()),

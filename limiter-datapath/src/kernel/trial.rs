@@ -11,7 +11,7 @@ use limiter_common::{
     ban::BanKey,
     decide::Verdict,
     packet::TcpState,
-    standing::{Moment, Tick},
+    standing::{StandingContext, Tick},
 };
 use limiter_policy::{
     config::{Buckets, Offenders},
@@ -19,10 +19,10 @@ use limiter_policy::{
 };
 
 use super::{
-    ClockSource, DatapathError, Instance, LogLevel, ReputationMaps, Settings, SharedMaps,
+    ClockSource, DatapathError, Instance, LogLevel, Settings, SharedMaps, SourceMaps,
     instance::{Constants, Device},
     map_directory::MapDirectory,
-    named::NamedMaps as _,
+    pinned_maps::PinnedMaps as _,
 };
 use crate::standing_of::{PrefixStanding, standing_of};
 
@@ -38,7 +38,7 @@ pub struct Trial {
     /// The last frame that was sent back; empty: none was.
     answer: Vec<u8>,
     maps: SharedMaps,
-    reputation: ReputationMaps,
+    source_maps: SourceMaps,
 }
 
 impl Trial {
@@ -64,9 +64,9 @@ impl Trial {
         let settings = settings.sized_for(policy);
         let directory = MapDirectory::new()?;
         let instance = load(policy, settings, &directory)?;
-        let reputation = ReputationMaps::open(directory.path(), settings)?;
+        let source_maps = SourceMaps::open(directory.path(), settings)?;
         // A trial has no host, and so no own addresses.
-        reputation.own().set(&BTreeSet::new())?;
+        source_maps.own().set(&BTreeSet::new())?;
         Ok(Self {
             policy: policy.clone(),
             #[cfg(feature = "testing")]
@@ -74,7 +74,7 @@ impl Trial {
             instance,
             answer: Vec::new(),
             maps: SharedMaps::open(directory.path(), settings)?,
-            reputation,
+            source_maps,
             #[cfg(feature = "testing")]
             directory,
         })
@@ -117,8 +117,8 @@ impl Trial {
         prefix: &BanKey,
         now_ns: u64,
     ) -> Result<PrefixStanding, DatapathError> {
-        let (maps, features) = (self.reputation.standing(), &self.policy.features);
-        let at = Moment {
+        let (maps, features) = (self.source_maps.standing(), &self.policy.features);
+        let at = StandingContext {
             settings: &features.standing,
             shortage: maps.shortage()?,
             now: Tick::of_ns(now_ns),
@@ -133,15 +133,15 @@ impl Trial {
         &self.maps
     }
 
-    /// The reputations.
+    /// The source maps.
     #[must_use]
-    pub const fn reputation(&self) -> &ReputationMaps {
-        &self.reputation
+    pub const fn source_maps(&self) -> &SourceMaps {
+        &self.source_maps
     }
 
-    /// The reputations, to be changed.
-    pub const fn reputation_mut(&mut self) -> &mut ReputationMaps {
-        &mut self.reputation
+    /// The source maps, to be changed.
+    pub const fn source_maps_mut(&mut self) -> &mut SourceMaps {
+        &mut self.source_maps
     }
 }
 

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     bucket::{BucketTable, Search},
-    connection::{Ends, each_limit, toll},
+    connection::{Ends, each_limit, handshake_charge},
     policy::Tables,
 };
 
@@ -15,12 +15,17 @@ pub fn complete_handshake<T: Tables, B: BucketTable>(
     now_ns: u64,
 ) {
     each_limit(tables, |limit_index| {
-        if let Some(toll) = toll(tables, ends, limit_index, now_ns) {
+        if let Some(handshake_charge) = handshake_charge(tables, ends, limit_index, now_ns) {
             let mut location = B::Location::default();
             let mut search = Search::SINGLE;
-            buckets.find(&toll.key, toll.unit, &mut search, &mut location);
+            buckets.find(
+                &handshake_charge.key,
+                handshake_charge.unit,
+                &mut search,
+                &mut location,
+            );
             // Without room for the bucket, no token is taken.
-            let _ = buckets.update(&mut location, now_ns, &mut { toll.token });
+            let _ = buckets.update(&mut location, now_ns, &mut { handshake_charge.token });
         }
     });
 }

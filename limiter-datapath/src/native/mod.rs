@@ -5,8 +5,8 @@ mod buckets;
 mod handshakes;
 mod line;
 mod offenders;
-mod reputation;
 mod sieve;
+mod source_tables;
 mod standing;
 #[cfg(feature = "testing")]
 mod table;
@@ -22,11 +22,11 @@ pub use self::{
     handshakes::complete_handshake,
     line::bucket_in,
     offenders::MemoryOffenders,
-    reputation::{
-        MemoryBans, MemoryConnections, MemoryCookies, MemoryFlows, MemoryNames, MemoryOwnAddresses,
-        MemoryOwnConnections, MemoryQueues, MemoryReputation, MemorySieves,
-    },
     sieve::{ShardLists, SieveMemory, SieveSnapshot},
+    source_tables::{
+        MemoryBans, MemoryConnections, MemoryCookies, MemoryFlows, MemoryNames, MemoryOwnAddresses,
+        MemoryOwnConnections, MemoryQueues, MemorySieves, MemorySourceTables,
+    },
     standing::MemoryStanding,
 };
 #[cfg(feature = "testing")]

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::HashMap};
 
 use limiter_common::{
-    judged::Packet,
+    classified_packet::ClassifiedPacket,
     offender::{Dropper, Offender, OffenderKey, OffenderTable, RecordOutcome, Recording},
     policy::Tables,
 };
@@ -41,13 +41,19 @@ impl MemoryOffenders {
     /// The counters of drops.
     #[cfg(feature = "testing")]
     #[must_use]
-    pub fn counts(&self) -> limiter_common::offender::Counts {
+    pub fn counts(&self) -> limiter_common::offender::RecordingCounts {
         self.0.borrow().recording.counts
     }
 }
 
 impl OffenderTable for MemoryOffenders {
-    fn record<T: Tables>(&self, tables: &T, packet: &Packet, limit_index: u32, by: Dropper) {
+    fn record<T: Tables>(
+        &self,
+        tables: &T,
+        packet: &ClassifiedPacket,
+        limit_index: u32,
+        by: Dropper,
+    ) {
         let Some(key) = OffenderKey::of_packet(tables, packet, limit_index, by) else {
             return;
         };

@@ -13,8 +13,8 @@ use limiter_common::{
     policy::Features,
     sources::{self, StandingMemory},
     standing::{
-        self, Event, FIRST_TRIES, FirstTries, Moment, Record, Settings, Shortage, ShortageWord,
-        SourceId, Standing, Tick,
+        self, Event, FIRST_TRIES, FirstTries, Record, Settings, Shortage, ShortageWord, SourceId,
+        Standing, StandingContext, Tick,
     },
     table::{self, AtomicLine, Line, WAYS},
 };
@@ -72,7 +72,7 @@ impl MemoryStanding {
         now_ns: u64,
     ) -> PrefixStanding {
         let features = &policy.features;
-        let at = Moment {
+        let at = StandingContext {
             settings: &features.standing,
             shortage: self.shortage(),
             now: Tick::of_ns(now_ns),

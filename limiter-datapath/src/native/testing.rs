@@ -6,7 +6,7 @@ use limiter_common::{
     offender::OffenderTable,
     packet::Frame,
     policy::Tables,
-    reputation::Reputation,
+    source_tables::SourceTables,
 };
 
 use super::FixedClock;
@@ -37,21 +37,21 @@ pub fn decide_once<F, T, B, O, R>(
     tables: &T,
     buckets: &B,
     offenders: &O,
-    reputation: &R,
+    source_tables: &R,
 ) -> Verdict
 where
     F: Frame,
     T: Tables,
     B: DecisionSteps,
     O: OffenderTable,
-    R: Reputation,
+    R: SourceTables,
 {
     let pipeline = Pipeline {
         clock: &FixedClock(now_ns),
         tables,
         buckets,
         offenders,
-        reputation,
+        source_tables,
     };
     let mut exchange = Exchange::EMPTY;
     pipeline.decide(frame, &mut Scratch::default(), &mut exchange)

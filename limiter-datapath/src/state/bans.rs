@@ -93,14 +93,14 @@ fn key(prefix: IpNet) -> BanKey {
     BanKey::new(&Address::from(prefix.addr()), prefix.prefix_len())
 }
 
-/// One moment by both clocks.
+/// One point in time by both clocks.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct ClockReading {
     monotonic_ns: u64,
     wall_ns: u64,
 }
 
-impl Moment {
+impl ClockReading {
     /// Takes the kernel's clock and the wall clock. Wall-clock times before 1970 count as 1970.
     #[must_use]
     pub fn new(monotonic_ns: u64, wall: Timestamp) -> Self {
@@ -110,13 +110,13 @@ impl Moment {
         }
     }
 
-    /// The nanoseconds since an earlier moment, by the kernel's clock.
+    /// The nanoseconds since an earlier reading, by the kernel's clock.
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.monotonic_ns.saturating_sub(earlier.monotonic_ns)
     }
 
-    /// The difference between the clocks about the time since an earlier moment, in nanoseconds: the
+    /// The difference between the clocks about the time since an earlier reading, in nanoseconds: the
     /// wall clock was set, or the machine slept.
     #[must_use]
     pub fn disagreement(self, earlier: Self) -> u64 {
@@ -128,9 +128,9 @@ impl Moment {
 }
 
 impl SavedBan {
-    /// Converts a ban of the kernel's table at the moment `now`.
+    /// Converts a ban of the kernel's table at the time `now`.
     #[must_use]
-    pub fn new(prefix: IpNet, ban: &Ban, now: Moment) -> Self {
+    pub fn new(prefix: IpNet, ban: &Ban, now: ClockReading) -> Self {
         let until_ns = ban.until_ns.checked_sub(now.monotonic_ns).map_or_else(
             || now.wall_ns.saturating_sub(now.monotonic_ns - ban.until_ns),
             |left| now.wall_ns.saturating_add(left),
@@ -147,13 +147,13 @@ impl SavedBan {
         }
     }
 
-    /// Converts to a ban of the kernel's table at the moment `now`. The ban is at the front of its
+    /// Converts to a ban of the kernel's table at the time `now`. The ban is at the front of its
     /// prefix; bans of other origins may claim the same position. A ban that ended before the kernel's
     /// clock started ends at that start, with the same duration. A ban that begins later than now,
     /// because the wall clock was set back, begins now, with the same duration.
     #[must_use]
-    pub fn restore(&self, now: Moment) -> (BanKey, Ban) {
-        let now = Moment {
+    pub fn restore(&self, now: ClockReading) -> (BanKey, Ban) {
+        let now = ClockReading {
             wall_ns: now.wall_ns.max(self.since_ns),
             ..now
         };
@@ -198,18 +198,18 @@ mod tests {
         }
     }
 
-    fn moment(monotonic: u64, wall: i64) -> Moment {
-        Moment::new(monotonic * SECOND, Timestamp::from_second(wall).unwrap())
+    fn reading(monotonic: u64, wall: i64) -> ClockReading {
+        ClockReading::new(monotonic * SECOND, Timestamp::from_second(wall).unwrap())
     }
 
     #[test]
     fn clocks_that_disagree() {
-        let earlier = moment(100, 5_000);
+        let earlier = reading(100, 5_000);
         for (now, since, disagreement) in [
-            (moment(160, 5_060), 60, 0),
-            (moment(160, 5_061), 60, 1),
-            (moment(160, 1_060), 60, 4_000),
-            (moment(160, 905_060), 60, 900_000),
+            (reading(160, 5_060), 60, 0),
+            (reading(160, 5_061), 60, 1),
+            (reading(160, 1_060), 60, 4_000),
+            (reading(160, 905_060), 60, 900_000),
         ] {
             assert_eq!(now.since(earlier), since * SECOND);
             assert_eq!(now.disagreement(earlier), disagreement * SECOND);
@@ -236,10 +236,10 @@ mod tests {
         ];
         for ((since, until), (monotonic, wall), expected) in rows {
             let made = ban(since, until);
-            let saved = SavedBan::new(prefix, &made, moment(5_000, 1_000_000));
+            let saved = SavedBan::new(prefix, &made, reading(5_000, 1_000_000));
             let bytes = postcard::to_stdvec(&saved).unwrap();
             let saved: SavedBan = postcard::from_bytes(&bytes).unwrap();
-            let now = moment(monotonic, wall);
+            let now = reading(monotonic, wall);
             let (key, restored) = saved.restore(now);
             assert_eq!(key, BanKey::new(&Address::from(prefix.addr()), 48));
             let lasts = restored.until_ns.wrapping_sub(restored.since_ns);

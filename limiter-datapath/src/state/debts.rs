@@ -4,7 +4,7 @@ use std::{collections::HashMap, net::IpAddr};
 
 use limiter_common::{
     key::{BucketKey, Key},
-    limit::{LimitId, NameKind, NamedBy},
+    limit::{KeyPart, LimitId, NameKind},
     table::{self, HashKey},
     unit::{Unit, UnitTable as _},
 };
@@ -38,7 +38,7 @@ impl Debts {
 
     /// Whether a bucket will still be in debt after `ns` nanoseconds without spending.
     #[must_use]
-    pub fn last_longer_than(&self, ns: u64) -> bool {
+    pub fn would_outlast(&self, ns: u64) -> bool {
         let is_left = |unit: u32, owed| {
             let unit = self.units.unit(unit);
             unit.is_some_and(|unit| unit.left_of(owed, ns).is_some())
@@ -189,13 +189,13 @@ impl From<HashDebt> for KeptHashDebt {
                     prefix_length,
                 } => KeptKey::Range(address.into(), prefix_length),
                 Key::Destination(address) => KeptKey::Destination(address.into()),
-                Key::Number(NamedBy::Subscriber, number) => KeptKey::Subscriber(number),
-                Key::Number(NamedBy::Interface, number) => KeptKey::Interface(number),
-                Key::Number(NamedBy::Zone, number) => KeptKey::Zone(number),
-                Key::Number(NamedBy::Question, number) => KeptKey::Question(number),
-                Key::Number(NamedBy::Domain, number) => KeptKey::Domain(number),
-                Key::Number(NamedBy::ServerName, number) => KeptKey::ServerName(number),
-                Key::Number(NamedBy::Host | NamedBy::Destination, _) => KeptKey::Host,
+                Key::Number(KeyPart::Subscriber, number) => KeptKey::Subscriber(number),
+                Key::Number(KeyPart::Interface, number) => KeptKey::Interface(number),
+                Key::Number(KeyPart::Zone, number) => KeptKey::Zone(number),
+                Key::Number(KeyPart::Question, number) => KeptKey::Question(number),
+                Key::Number(KeyPart::Domain, number) => KeptKey::Domain(number),
+                Key::Number(KeyPart::ServerName, number) => KeptKey::ServerName(number),
+                Key::Number(KeyPart::Host | KeyPart::Destination, _) => KeptKey::Host,
             },
             name: debt.key.name(),
             unit: debt.unit,
@@ -212,14 +212,14 @@ impl From<KeptHashDebt> for HashDebt {
             KeptKey::Range(address, prefix_length) => {
                 BucketKey::of_source(limit, address.into(), prefix_length)
             }
-            KeptKey::Subscriber(number) => BucketKey::of_number(limit, NamedBy::Subscriber, number),
-            KeptKey::Interface(number) => BucketKey::of_number(limit, NamedBy::Interface, number),
+            KeptKey::Subscriber(number) => BucketKey::of_number(limit, KeyPart::Subscriber, number),
+            KeptKey::Interface(number) => BucketKey::of_number(limit, KeyPart::Interface, number),
             KeptKey::Host => BucketKey::of_host(limit),
             KeptKey::Destination(address) => BucketKey::of_destination(limit, address.into()),
-            KeptKey::Zone(number) => BucketKey::of_number(limit, NamedBy::Zone, number),
-            KeptKey::Question(number) => BucketKey::of_number(limit, NamedBy::Question, number),
-            KeptKey::ServerName(number) => BucketKey::of_number(limit, NamedBy::ServerName, number),
-            KeptKey::Domain(number) => BucketKey::of_number(limit, NamedBy::Domain, number),
+            KeptKey::Zone(number) => BucketKey::of_number(limit, KeyPart::Zone, number),
+            KeptKey::Question(number) => BucketKey::of_number(limit, KeyPart::Question, number),
+            KeptKey::ServerName(number) => BucketKey::of_number(limit, KeyPart::ServerName, number),
+            KeptKey::Domain(number) => BucketKey::of_number(limit, KeyPart::Domain, number),
         };
         let bucket = match kept.name {
             Some((name_kind, number)) => bucket.with_name(name_kind, number),
@@ -273,8 +273,8 @@ mod tests {
         let later = debts(&[(1, 80), (2, 110), (3, 25), (4, 7), (5, 29)]);
         let expected = debts(&[(2, 30), (3, 25), (4, 7)]);
         assert_eq!(later.since(&earlier, 20), expected);
-        assert!(later.last_longer_than(109) && !later.last_longer_than(110));
-        assert!(!debts(&[]).last_longer_than(0));
+        assert!(later.would_outlast(109) && !later.would_outlast(110));
+        assert!(!debts(&[]).would_outlast(0));
     }
 
     #[test]
@@ -305,7 +305,7 @@ mod tests {
             let units = units.clone();
             let debts = Debts { units, stored };
             assert_eq!(debts.count(), 1);
-            assert!(debts.last_longer_than(4) && !debts.last_longer_than(1_000_000_000));
+            assert!(debts.would_outlast(4) && !debts.would_outlast(1_000_000_000));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use limiter_common::{
     address::Family,
-    standing::{Moment, Record, Settings, SourceId, Standing, Tick},
+    standing::{Record, Settings, SourceId, Standing, StandingContext, Tick},
 };
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct SavedSource {
 
 impl SavedSources {
     /// Saves the sources that are at least fresh at a moment.
-    pub fn new(known: impl Iterator<Item = (SourceId, Record)>, at: &Moment<'_>) -> Self {
+    pub fn new(known: impl Iterator<Item = (SourceId, Record)>, at: &StandingContext<'_>) -> Self {
         let mut worthy: Vec<_> = known
             .filter(|(_, record)| record.standing(at) as u32 <= Standing::Fresh as u32)
             .collect();
@@ -57,7 +57,7 @@ impl SavedSources {
     pub fn restore(
         &self,
         passed_ns: u64,
-        at: &Moment<'_>,
+        at: &StandingContext<'_>,
     ) -> impl Iterator<Item = (SourceId, Record)> {
         let passed = u32::try_from(passed_ns >> Tick::BITS).unwrap_or(u32::MAX);
         // Longer times would wrap around to future ticks.
@@ -82,7 +82,7 @@ impl SavedSources {
 impl SavedSource {
     /// Saves a source as fresh if it ranks as fresh only while the shortage lasts. So no source
     /// gains standing by a restart.
-    const fn new(source: SourceId, record: Record, at: &Moment<'_>) -> Self {
+    const fn new(source: SourceId, record: Record, at: &StandingContext<'_>) -> Self {
         let is_fresh = matches!(record.standing(at), Standing::Fresh);
         let (last, since) = (Tick(record.last()), Tick(record.since()));
         let record = Record::new(record.kind(), is_fresh, record.visits(), last, since);

@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use limiter_policy::policy::Names;
 
 pub use self::{
-    bans::{Moment, SavedBan, SavedHits},
+    bans::{ClockReading, SavedBan, SavedHits},
     debts::{Debts, HashDebt, SetDebts, StoredDebts, TableDebt, TableDebts},
     file::{LoadError, Reason, SaveError, StateFile},
     format::FormatError,

@@ -349,7 +349,7 @@ fn a_host_of_unknown_addresses_answers_nobody() -> Result<()> {
     };
     assert!(!is_answered(&mut trial)?, "it passes");
     assert!(is_answered(&mut trial)?);
-    trial.reputation().own().forget()?;
+    trial.source_maps().own().forget()?;
     assert!(!is_answered(&mut trial)?);
     // The maximum number of addresses, without the source's; then other addresses; then one too many.
     let addresses = |from: u32, count: u32| -> BTreeSet<IpAddr> {
@@ -358,10 +358,10 @@ fn a_host_of_unknown_addresses_answers_nobody() -> Result<()> {
     };
     for from in [0x0a00_0000, 0x0b00_0000] {
         let all = addresses(from, MAX_OWN_ADDRESSES);
-        trial.reputation().own().set(&all)?;
+        trial.source_maps().own().set(&all)?;
         assert!(is_answered(&mut trial)?);
     }
     let too_many = addresses(0x0a00_0000, MAX_OWN_ADDRESSES + 1);
-    assert!(trial.reputation().own().set(&too_many).is_err());
+    assert!(trial.source_maps().own().set(&too_many).is_err());
     Ok(())
 }

@@ -56,7 +56,7 @@ fn count_id(policy: &CompiledPolicy, client: u32) -> CountId {
 }
 
 fn open(trial: &Trial, count_id: CountId) -> Result<u64> {
-    Ok(trial.reputation().connections().open(count_id)?)
+    Ok(trial.source_maps().connections().open(count_id)?)
 }
 
 /// Connections from as many addresses fit in 64 MiB, even if a second limit counts them. The unit tests
@@ -67,7 +67,7 @@ fn connections_of_many_addresses_are_counted() -> Result<()> {
     const MOST: u64 = 64 << 20;
     let policy = compiled(&format!("{EACH}, {ALL}"))?;
     let trial = trial(&policy)?;
-    let maps = trial.reputation().connections();
+    let maps = trial.source_maps().connections();
     trial.recount((1..=COUNT).map(|client| ConnectionOrder::open(client.into(), ends(client))))?;
     assert_eq!(maps.uncounted()?, 0);
     assert!(maps.counted().into_iter().eq(1..=u64::from(COUNT)));
@@ -106,7 +106,7 @@ fn cpus_count_each_connection_once() -> Result<()> {
     assert_eq!(recorded, counted);
     at_once(&trial, COUNT, |cookie, _| ConnectionOrder::closed(cookie))?;
     assert_eq!(counts(&trial, &policy)?, (0, 0));
-    assert_eq!(trial.reputation().connections().uncounted()?, 0);
+    assert_eq!(trial.source_maps().connections().uncounted()?, 0);
     Ok(())
 }
 
@@ -138,7 +138,7 @@ fn at_once(
 
 /// The number of recorded connections, and of counted connections for both keys.
 fn counts(trial: &Trial, policy: &CompiledPolicy) -> Result<(u64, u64)> {
-    let recorded = trial.reputation().connections().counted().len();
+    let recorded = trial.source_maps().connections().counted().len();
     let open = (0..CPUS).map(|client| open(trial, count_id(policy, client)));
     Ok((recorded as u64, open.sum::<Result<u64>>()?))
 }

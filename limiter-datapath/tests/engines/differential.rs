@@ -15,15 +15,15 @@ use std::{
 use anyhow::{Context as _, Result};
 use limiter_common::{
     answer::Answer,
+    classified_packet::ClassifiedPacket,
     connection::Ends,
     cookie::CookieCheck,
     decide::account,
     dns::slot_of,
-    judged::Packet,
     packet::{Facts, NameMatch, parse},
     policy::{Tables as _, with_overrides},
     reason::{Action, Reason},
-    server_name::Flow,
+    server_name::FlowRecord,
     standing::Standing,
     strategy::{Parameters, Strategy as Rule, gcra::CurrentRate},
 };
@@ -287,13 +287,13 @@ impl Connection {
     }
 
     /// The policy's record of the connection; `None`: nothing is known.
-    fn flow(&self, tables: &CompiledPolicy) -> Option<Flow> {
+    fn flow(&self, tables: &CompiledPolicy) -> Option<FlowRecord> {
         let is_recorded = !matches!(self.name, ConnectionName::Nothing);
         is_recorded.then(|| flow_of(tables, self.name.name()))
     }
 
     /// The packet of a well-formed frame of the connection.
-    fn packet(&self, tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
+    fn packet(&self, tables: &CompiledPolicy, frame: &[u8]) -> Option<ClassifiedPacket> {
         let mut packet = classified(tables, frame)?;
         if let Some(flow) = self.flow(tables) {
             ask(tables, &mut packet, &flow);
@@ -468,7 +468,7 @@ pub(crate) fn generate<T>(strategy: &impl Strategy<Value = T>, runner: &mut Test
 }
 
 /// Adds the record of its connection to a packet.
-fn ask(tables: &CompiledPolicy, packet: &mut Packet, flow: &Flow) {
+fn ask(tables: &CompiledPolicy, packet: &mut ClassifiedPacket, flow: &FlowRecord) {
     let features = tables.features();
     if features.by_server_name == 0 {
         return;

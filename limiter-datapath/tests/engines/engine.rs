@@ -11,12 +11,12 @@ use limiter_common::{
     answer::{Answer, AssumedSocket, Exchange},
     ban::{Ban, BanKey, BanText, Hits},
     bucket::Bucket,
+    classified_packet::ClassifiedPacket,
     connection::{ConnectionOrder, CountId, Ends},
     cookie::{CookieCheck, CookieKeys},
     counters::{LimitTraffic, Traffic},
     decide::{AssumedStack, Pipeline, Scratch, Verdict},
     dns::match_frame,
-    judged::Packet,
     key::BucketKey,
     limit::{FIRST_CUSTOM_ID, LimitId},
     name_hash::NameKeys,
@@ -27,7 +27,7 @@ use limiter_common::{
         Action,
         Reason::{self},
     },
-    server_name::{FirstBytes, Flow, Meaning, QuicFlow},
+    server_name::{FirstBytes, FlowRecord, Meaning, QuicFlow},
     sieve::{Pressure, SieveTraffic},
     standing::{Event, Record, SourceId, Standing},
     strategy::{
@@ -38,10 +38,10 @@ use limiter_common::{
     unit::UnitTable as _,
 };
 use limiter_datapath::{
-    kernel::{DatapathError, ReputationMaps, SharedMaps, Trial, possible_cpus},
+    kernel::{DatapathError, SharedMaps, SourceMaps, Trial, possible_cpus},
     native::{
-        BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation,
-        MemorySieves, MemoryStanding, SieveSnapshot, answer_frame, complete_handshake,
+        BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemoryOffenders, MemorySieves,
+        MemorySourceTables, MemoryStanding, SieveSnapshot, answer_frame, complete_handshake,
     },
 };
 use limiter_policy::{
@@ -90,12 +90,12 @@ pub(crate) fn apart(limits: impl IntoIterator<Item = Limit>) -> Policy {
 }
 
 /// A well-formed packet with the class of its source.
-pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet> {
+pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<ClassifiedPacket> {
     let mut facts = Facts::NONE;
     parse(&BytesFrame(frame), &mut facts).ok()?;
     let class = *classify(tables, &facts.source)?;
     let name_match = match_frame(tables, &BytesFrame(frame), facts.datagram);
-    Some(Packet {
+    Some(ClassifiedPacket {
         facts,
         class,
         now: 0,
@@ -104,9 +104,9 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Packet
 }
 
 /// The record of a connection that asks for that name, or for none.
-pub(crate) fn flow_of(tables: &CompiledPolicy, name: Option<&DnsName>) -> Flow {
+pub(crate) fn flow_of(tables: &CompiledPolicy, name: Option<&DnsName>) -> FlowRecord {
     let names = &tables.server_names;
-    Flow::new(1, 0).read(Meaning::new(names.number(), &names.match_tcp_name(name)))
+    FlowRecord::new(1, 0).read(Meaning::new(names.number(), &names.match_tcp_name(name)))
 }
 
 fn compiled(policy: &Policy) -> CompiledPolicy {
@@ -131,7 +131,7 @@ pub(crate) struct Engines {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
     offenders: MemoryOffenders,
-    reputation: MemoryReputation,
+    source_tables: MemorySourceTables,
     scratch: Scratch<BucketLocation>,
     exchange: Exchange,
     /// The network stack that both engines assume.
@@ -183,10 +183,10 @@ impl Engines {
         };
         let tables = tables.keyed(HASH_KEY, NameKeys::new(&NAMES_KEY));
         let trial = Trial::with_same_secret(&tables, buckets, Offenders::default())?;
-        let reputation = MemoryReputation {
+        let source_tables = MemorySourceTables {
             sieves: MemorySieves::new(SieveSizes::of(&tables.sieves)),
             standing: MemoryStanding::new(&tables.features.standing),
-            ..MemoryReputation::default()
+            ..MemorySourceTables::default()
         };
         Ok(Self {
             trial,
@@ -198,7 +198,7 @@ impl Engines {
             tables,
             buckets: MemoryBuckets::default(),
             offenders: MemoryOffenders::default(),
-            reputation,
+            source_tables,
             scratch: Scratch::default(),
             exchange: Exchange::EMPTY,
             assumed: AssumedStack::default(),
@@ -212,7 +212,7 @@ impl Engines {
     pub(crate) fn ban(&mut self, prefix: IpNet, offset_ns: u64) -> Result<(), DatapathError> {
         let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
         let until_ns = START.saturating_add(offset_ns);
-        self.reputation.bans.insert(key, until_ns);
+        self.source_tables.bans.insert(key, until_ns);
         let ban = Ban {
             until_ns,
             since_ns: START,
@@ -220,19 +220,19 @@ impl Engines {
             limit: Ban::BY_HAND,
             text: BanText::EMPTY,
         };
-        self.trial.reputation().bans().insert(key, ban)
+        self.trial.source_maps().bans().insert(key, ban)
     }
 
     /// Gives the host these addresses in both.
     pub(crate) fn set_own(&mut self, addresses: &BTreeSet<IpAddr>) -> Result<(), DatapathError> {
-        self.reputation.own = addresses.iter().copied().collect();
-        self.trial.reputation().own().set(addresses)
+        self.source_tables.own = addresses.iter().copied().collect();
+        self.trial.source_maps().own().set(addresses)
     }
 
     /// Has the host begin a connection in both.
     pub(crate) fn begin(&mut self, ends: Ends) -> Result<(), DatapathError> {
-        self.reputation.own_connections.add(ends);
-        self.trial.reputation().own_connections().add(ends)
+        self.source_tables.own_connections.add(ends);
+        self.trial.source_maps().own_connections().add(ends)
     }
 
     /// Whether connections can be recorded: there is room for them if the first policy asks for their names.
@@ -241,9 +241,9 @@ impl Engines {
     }
 
     /// Records in both the record of a connection.
-    pub(crate) fn name(&mut self, ends: Ends, flow: Flow) -> Result<(), DatapathError> {
-        self.reputation.flows.set(ends, flow);
-        self.trial.reputation().server_names().add(ends, flow)
+    pub(crate) fn name(&mut self, ends: Ends, flow: FlowRecord) -> Result<(), DatapathError> {
+        self.source_tables.flows.set(ends, flow);
+        self.trial.source_maps().server_names().add(ends, flow)
     }
 
     /// Records in both the read first bytes of a connection.
@@ -253,8 +253,8 @@ impl Engines {
         bytes: &[u8],
     ) -> Result<(), DatapathError> {
         let bytes = FirstBytes::new(bytes);
-        self.reputation.flows.set_first_bytes(ends, bytes);
-        let maps = self.trial.reputation().server_names();
+        self.source_tables.flows.set_first_bytes(ends, bytes);
+        let maps = self.trial.source_maps().server_names();
         maps.add_first_bytes(ends, bytes)
     }
 
@@ -266,8 +266,8 @@ impl Engines {
         offset_ns: u64,
     ) -> Result<(), DatapathError> {
         let flow = QuicFlow::new(meaning, START + offset_ns);
-        self.reputation.flows.set_quic(ends, flow);
-        self.trial.reputation().server_names().add_quic(ends, flow)
+        self.source_tables.flows.set_quic(ends, flow);
+        self.trial.source_maps().server_names().add_quic(ends, flow)
     }
 
     /// Records a QUIC flow in the kernel alone, which has few entries.
@@ -277,26 +277,26 @@ impl Engines {
         meaning: Meaning,
     ) -> Result<(), DatapathError> {
         let flow = QuicFlow::new(meaning, self.now);
-        self.trial.reputation().server_names().add_quic(ends, flow)
+        self.trial.source_maps().server_names().add_quic(ends, flow)
     }
 
     /// The policy's meaning of a QUIC flow's name.
-    pub(crate) fn named_by_quic(&self, name: &str) -> Meaning {
+    pub(crate) fn quic_meaning(&self, name: &str) -> Meaning {
         let name: DnsName = name.parse().expect("a name");
         let names = &self.tables.server_names;
         Meaning::new(names.number(), &names.match_quic_name(Some(&name)))
     }
 
     /// The policy's record of a name, as the readers of names write it.
-    pub(crate) fn named(&self, name: &str) -> Flow {
+    pub(crate) fn flow_with_name(&self, name: &str) -> FlowRecord {
         flow_of(&self.tables, Some(&name.parse().expect("a name")))
     }
 
     /// Counts an open connection of a source by the limit with that index in both.
     pub(crate) fn open(&mut self, source: IpAddr, limit_index: usize) -> Result<(), DatapathError> {
         let count_id = self.count_id(source, limit_index);
-        self.reputation.connections.add(count_id);
-        self.trial.reputation_mut().connections_mut().add(count_id)
+        self.source_tables.connections.add(count_id);
+        self.trial.source_maps_mut().connections_mut().add(count_id)
     }
 
     /// Completes a handshake in both.
@@ -314,8 +314,8 @@ impl Engines {
         limit_index: usize,
     ) -> Result<(), DatapathError> {
         let count_id = self.count_id(source, limit_index);
-        self.reputation.connections.take_off(count_id);
-        let maps = self.trial.reputation_mut();
+        self.source_tables.connections.take_off(count_id);
+        let maps = self.trial.source_maps_mut();
         maps.connections_mut().take_off(count_id)
     }
 
@@ -332,24 +332,24 @@ impl Engines {
 
     /// The number of tickets of waiting clients, which must be the same in both.
     pub(crate) fn waiting(&self) -> Result<usize, DatapathError> {
-        let queues = self.trial.reputation().connections().queues();
+        let queues = self.trial.source_maps().connections().queues();
         let waiting = queues.tickets()?.len();
-        assert_eq!(self.reputation.queues.waiting(), waiting, "in memory");
+        assert_eq!(self.source_tables.queues.waiting(), waiting, "in memory");
         Ok(waiting)
     }
 
     /// Sets the keys that check DNS cookies in both.
     pub(crate) fn set_cookie_keys(&mut self, keys: CookieKeys) -> Result<(), DatapathError> {
-        self.reputation.cookies.keys = keys;
-        self.trial.reputation().cookies().set(keys)
+        self.source_tables.cookies.keys = keys;
+        self.trial.source_maps().cookies().set(keys)
     }
 
     /// The number of queries by the result of their cookie check, which must be the same in both.
     pub(crate) fn cookie_checks(&self) -> Result<[u64; CookieCheck::COUNT], DatapathError> {
         let mut counts = [0; CookieCheck::COUNT];
         for (count, check) in counts.iter_mut().zip(CookieCheck::ALL) {
-            *count = self.trial.reputation().cookies().count(check)?;
-            assert_eq!(*count, self.reputation.cookies.count(check), "{check:?}");
+            *count = self.trial.source_maps().cookies().count(check)?;
+            assert_eq!(*count, self.source_tables.cookies.count(check), "{check:?}");
         }
         Ok(counts)
     }
@@ -372,14 +372,14 @@ impl Engines {
 
     /// Clears lifted bans from the kernel's filter.
     pub(crate) fn clear_ban_filter(&self) -> Result<(), DatapathError> {
-        self.trial.reputation().bans().clear_filter()
+        self.trial.source_maps().bans().clear_filter()
     }
 
     /// The hits of a prefix's bans, which must be the same in both.
     pub(crate) fn hits(&self, prefix: IpNet) -> Result<Hits, DatapathError> {
         let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
-        let hits = self.trial.reputation().bans().hits(&key)?;
-        assert_eq!(self.reputation.bans.hits(&key), hits, "{prefix}");
+        let hits = self.trial.source_maps().bans().hits(&key)?;
+        assert_eq!(self.source_tables.bans.hits(&key), hits, "{prefix}");
         Ok(hits)
     }
 
@@ -387,8 +387,8 @@ impl Engines {
     pub(crate) fn unban(&mut self, prefix: IpNet) -> Result<bool, DatapathError> {
         self.hits(prefix)?;
         let key = BanKey::new(&prefix.network().into(), prefix.prefix_len());
-        let lifted = self.trial.reputation().bans().remove(&key)?;
-        assert_eq!(self.reputation.bans.remove(&key), lifted);
+        let lifted = self.trial.source_maps().bans().remove(&key)?;
+        assert_eq!(self.source_tables.bans.remove(&key), lifted);
         Ok(lifted)
     }
 
@@ -400,8 +400,8 @@ impl Engines {
         offset_ns: u64,
     ) -> Result<(), DatapathError> {
         let pressure = Pressure::new(pressure, START.saturating_add(offset_ns));
-        self.reputation.sieves.set_pressure(index, pressure);
-        let sieves = self.trial.reputation().sieves();
+        self.source_tables.sieves.set_pressure(index, pressure);
+        let sieves = self.trial.source_maps().sieves();
         sieves.pressures().set_pressure(index, pressure)
     }
 
@@ -412,13 +412,13 @@ impl Engines {
         rate: CurrentRate,
     ) -> Result<(), DatapathError> {
         self.tables.current_rates.insert(limit, rate);
-        self.trial.reputation().rates().set(limit, rate)
+        self.trial.source_maps().rates().set(limit, rate)
     }
 
     /// Gives a share to a shared limit's keys without their own, in both.
     pub(crate) fn set_share(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
         self.tables.key_shares.set_limit(limit, word);
-        self.trial.reputation().rates().set_share(limit, word)
+        self.trial.source_maps().rates().set_share(limit, word)
     }
 
     /// Gives a key its own share in both; `None` takes it.
@@ -428,7 +428,7 @@ impl Engines {
         share: Option<KeyShare>,
     ) -> Result<(), DatapathError> {
         self.tables.key_shares.set_key_share(bucket, share);
-        let maps = self.trial.reputation().key_shares();
+        let maps = self.trial.source_maps().key_shares();
         match share {
             Some(share) => maps.set(&[(bucket, share)]),
             None => maps.remove(&[bucket]),
@@ -437,7 +437,7 @@ impl Engines {
 
     /// The keys' shares with their demand, which must be the same in both.
     pub(crate) fn key_shares(&self) -> HashMap<BucketKey, KeyShare> {
-        let maps = self.trial.reputation().key_shares();
+        let maps = self.trial.source_maps().key_shares();
         let mut kernel = HashMap::new();
         let shown = maps.each(|_, bucket, share| {
             kernel.insert(*bucket, share);
@@ -447,14 +447,14 @@ impl Engines {
         kernel
     }
 
-    /// The kernel's maps of reputations.
-    pub(crate) const fn reputation_maps(&self) -> &ReputationMaps {
-        self.trial.reputation()
+    /// The kernel's source maps.
+    pub(crate) const fn source_maps(&self) -> &SourceMaps {
+        self.trial.source_maps()
     }
 
     /// Removes and returns the keys that want a share, which must be the same in both.
     pub(crate) fn take_wanting(&self) -> HashMap<BucketKey, u64> {
-        let maps = self.trial.reputation().key_shares();
+        let maps = self.trial.source_maps().key_shares();
         let kernel = maps.take_wanting().expect("a readable map");
         let kernel: HashMap<_, _> = kernel.into_iter().collect();
         assert_eq!(kernel, self.tables.key_shares.take_wanting());
@@ -463,16 +463,20 @@ impl Engines {
 
     /// The counters of a use of a sieve, which must be the same in both.
     pub(crate) fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, DatapathError> {
-        let kernel = self.trial.reputation().sieves().traffic(index)?;
-        assert_eq!(kernel, self.reputation.sieves.traffic(index), "use {index}");
+        let kernel = self.trial.source_maps().sieves().traffic(index)?;
+        assert_eq!(
+            kernel,
+            self.source_tables.sieves.traffic(index),
+            "use {index}"
+        );
         Ok(kernel)
     }
 
     /// The contents of a sieve, which must be the same in both.
     pub(crate) fn in_sieve(&self, number: usize) -> SieveSnapshot {
         let sieve = &self.tables.sieves[number];
-        let kernel = self.trial.reputation().sieves().memory().snapshot(sieve);
-        assert_eq!(kernel, self.reputation.sieves.memory().snapshot(sieve));
+        let kernel = self.trial.source_maps().sieves().memory().snapshot(sieve);
+        assert_eq!(kernel, self.source_tables.sieves.memory().snapshot(sieve));
         kernel
     }
 
@@ -486,9 +490,9 @@ impl Engines {
     ) -> Result<Standing, DatapathError> {
         let (features, now) = (&self.tables.features, START + offset_ns);
         let source = SourceId::new(&features.standing, &source.into());
-        let kernel = self.trial.reputation().standing();
+        let kernel = self.trial.source_maps().standing();
         let kernel = kernel.record_event(features, source, event, now)?;
-        let native = &self.reputation.standing;
+        let native = &self.source_tables.standing;
         let native = native.happened(features, source, event, now);
         assert_eq!(kernel, native, "{event:?} of {source:?} at {now}");
         Ok(kernel)
@@ -509,8 +513,8 @@ impl Engines {
     /// Checks that both have the same records of all sources, and the same latest shortage; returns the number of
     /// known sources.
     pub(crate) fn assert_same_standing(&self) -> Result<usize, DatapathError> {
-        let kernel = self.trial.reputation().standing();
-        let native = &self.reputation.standing;
+        let kernel = self.trial.source_maps().standing();
+        let native = &self.source_tables.standing;
         assert_eq!(kernel.shortage()?, native.shortage());
         let in_order = |mut known: Vec<(SourceId, Record)>| {
             known.sort_unstable_by_key(|(source, _)| source.0);
@@ -544,7 +548,7 @@ impl Engines {
             tables: &self.tables,
             buckets: &self.buckets,
             offenders: &self.offenders,
-            reputation: &self.reputation,
+            source_tables: &self.source_tables,
         };
         let native = pipeline.decide_with(
             &frame_in_memory,

@@ -10,7 +10,9 @@ use anyhow::Result;
 use limiter_common::{
     address::Address,
     limit::{BUILT_IN, IdFormat},
-    offender::{Counts, Dropper, Offender, OffenderKey, RECORDS_BURST, RECORDS_PER_SECOND},
+    offender::{
+        Dropper, Offender, OffenderKey, RECORDS_BURST, RECORDS_PER_SECOND, RecordingCounts,
+    },
     reason::{Action, Reason},
 };
 use limiter_datapath::kernel::{Trial, possible_cpus};
@@ -128,7 +130,10 @@ fn what_passes_is_not_recorded() -> Result<()> {
     assert_eq!(reason.action(Action::Drop), Action::Drop);
     engines.assert_same_state();
     assert_eq!(kept(&engines)?, HashMap::new());
-    assert_eq!(engines.maps().offenders().read()?.counts, Counts::default());
+    assert_eq!(
+        engines.maps().offenders().read()?.counts,
+        RecordingCounts::default()
+    );
     Ok(())
 }
 
@@ -214,7 +219,7 @@ fn more_offenders_than_there_is_room_for() -> Result<()> {
     assert!(remembered <= capacity as usize, "{remembered}");
     assert!(remembered > capacity as usize / 2, "{remembered}");
     let inserted = PACKETS - PACKETS / EVERY + 1;
-    let expected = Counts {
+    let expected = RecordingCounts {
         recorded: PACKETS.into(),
         inserted: inserted.into(),
         skipped: 0,
@@ -260,7 +265,7 @@ fn switched_off() -> Result<()> {
     flood(&mut trial, 100, source)?;
     let recorded = trial.maps().offenders().read()?;
     assert_eq!(recorded.offenders, []);
-    assert_eq!(recorded.counts, Counts::default());
+    assert_eq!(recorded.counts, RecordingCounts::default());
     let dropped = trial.maps().limit_traffic(total().id)?.dropped;
     assert_eq!(dropped.packets, 100);
     Ok(())

@@ -280,7 +280,7 @@ fn of_a_server_name() -> Result<()> {
             ("other", 0),
         ]) {
             let [client, server]: [IpAddr; 2] = ["192.0.2.7".parse()?, "198.51.100.1".parse()?];
-            let flow = engines.named(name);
+            let flow = engines.flow_with_name(name);
             let ends = Ends::new(&client.into(), port, &server.into(), 443);
             engines.name(ends, flow)?;
             let frame = Frame::new(client, server).tcp_data(port, 443, (1, 1), b"x")?;

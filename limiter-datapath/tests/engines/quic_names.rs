@@ -93,7 +93,7 @@ fn nothing_is_held_and_another_policys_names_count_for_nothing() -> Result<()> {
          names: {{tls: {{until-known: hold}}}}\n"
     );
     scenes(&text, |mut scene| {
-        let mut meaning = scene.engines.named_by_quic("b.example");
+        let mut meaning = scene.engines.quic_meaning("b.example");
         meaning.compiled_by ^= 1;
         let ends = scene.ends(1);
         scene.engines.name_quic(ends, meaning, 0)?;
@@ -139,7 +139,7 @@ fn forged_flows_do_not_drive_out_those_that_live() -> Result<()> {
         scene.ask_by_quic(port, "b.example")?;
     }
     scene.send_datagram(1)?;
-    let meaning = scene.engines.named_by_quic("b.example");
+    let meaning = scene.engines.quic_meaning("b.example");
     let server = Address::v4([198, 51, 100, 1]);
     for number in 0..400_000_u32 {
         let peer = Address::v4((0x0b00_0000 + number).to_be_bytes());

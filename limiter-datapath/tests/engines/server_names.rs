@@ -7,7 +7,7 @@ use limiter_common::{
     connection::Ends,
     packet::PROTOCOL_TCP,
     reason::Reason,
-    server_name::{Flow, Meaning, Records},
+    server_name::{FlowRecord, Meaning, Records},
 };
 use limiter_policy::config::{self, Store};
 use testbed::Frame;
@@ -50,7 +50,7 @@ impl Scene {
 
     /// Has a connection from a port ask for a name.
     pub(crate) fn ask(&mut self, port: u16, name: &str) -> Result<()> {
-        let mut flow = self.engines.named(name);
+        let mut flow = self.engines.flow_with_name(name);
         // Each connection has its own socket.
         flow.cookie = port.into();
         Ok(self.engines.name(self.ends(port), flow)?)
@@ -88,7 +88,7 @@ impl Scene {
 
     /// Has a QUIC flow from a port ask for a name.
     pub(crate) fn ask_by_quic(&mut self, port: u16, name: &str) -> Result<()> {
-        let meaning = self.engines.named_by_quic(name);
+        let meaning = self.engines.quic_meaning(name);
         Ok(self
             .engines
             .name_quic(self.ends(port), meaning, self.time)?)
@@ -168,7 +168,7 @@ fn each_name_of_the_section_has_a_bucket() -> Result<()> {
 fn what_another_policy_said_of_a_name_counts_for_nothing() -> Result<()> {
     let text = format!("limits: {{B: {{id: total, {RATE}, match: {{server-name: b.example}}}}}}\n");
     scenes(&text, |mut scene| {
-        let flow = scene.engines.named("b.example");
+        let flow = scene.engines.flow_with_name("b.example");
         let mut of_another = flow;
         of_another.meaning.compiled_by ^= 1;
         let ends = scene.ends(1);
@@ -222,7 +222,7 @@ fn data_is_held_until_its_name_is_read_but_not_for_ever() -> Result<()> {
     scenes(&text, |mut scene| {
         let ends = [1, 2].map(|port| scene.ends(port));
         for ends in ends {
-            scene.engines.name(ends, Flow::new(1, 1))?;
+            scene.engines.name(ends, FlowRecord::new(1, 1))?;
         }
         assert_eq!(scene.send(1)?, NameAwaited);
         assert_eq!(scene.send(2)?, NameAwaited);
@@ -247,7 +247,7 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
     );
     scenes(&text, |mut scene| {
         let ends = scene.ends(1);
-        let mut flow = Flow::new(1, 1);
+        let mut flow = FlowRecord::new(1, 1);
         scene.engines.name(ends, flow)?;
         // More segments than are reported at one moment: userspace cannot have read them yet.
         for position in 0..40 {
@@ -279,7 +279,7 @@ fn data_of_a_client_that_is_to_blame_is_held_until_its_name_is_read() -> Result<
     // Nothing is held for a limit that does not hold.
     scenes(&text.replace("hold", "pass"), |mut scene| {
         let ends = scene.ends(1);
-        let mut flow = Flow::new(1, 1);
+        let mut flow = FlowRecord::new(1, 1);
         assert!(flow.hold(1, true));
         for flow in [
             flow.unfinished().expect("it was held"),
@@ -302,7 +302,7 @@ fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
     );
     scenes(&text, |mut scene| {
         let ends = [1, 2, 3, 4].map(|port| scene.ends(port));
-        scene.engines.name(ends[0], Flow::new(1, 1))?;
+        scene.engines.name(ends[0], FlowRecord::new(1, 1))?;
         scene.time = 1;
         assert_eq!(scene.send(1)?, NameAwaited);
         scene.time = 2_000_000_000;
@@ -310,8 +310,8 @@ fn fragments_do_not_get_round_what_holds_for_segments() -> Result<()> {
         for data in [&b"x"[..], b""] {
             assert_eq!(scene.send_fragment(1, 1, data)?, NameAwaited);
         }
-        let named = scene.engines.named("b.example");
-        let flow = Flow::new(1, 1)
+        let named = scene.engines.flow_with_name("b.example");
+        let flow = FlowRecord::new(1, 1)
             .read(named.meaning)
             .with_first_bytes(5, Records::Read);
         scene.engines.name(ends[1], flow)?;
@@ -341,9 +341,9 @@ fn data_has_the_bytes_that_were_read_at_their_positions() -> Result<()> {
             let read: Vec<u8> = (0..1500).map(|_| random.u8(..)).collect();
             let first = u32::MAX - 700;
             let ends = scene.ends(1);
-            let named = scene.engines.named("b.example");
+            let named = scene.engines.flow_with_name("b.example");
             let bytes_read = u32::try_from(read.len())?;
-            let flow = Flow::new(1, first)
+            let flow = FlowRecord::new(1, first)
                 .read(named.meaning)
                 .with_first_bytes(bytes_read, Records::Read);
             scene.engines.name(ends, flow)?;
@@ -395,10 +395,10 @@ fn a_second_hello_is_held() -> Result<()> {
     let text = "limits: {B: {id: total, cost: packets, burst: 1M, count: 1, period: 1h, \
                 match: {server-name: b.example}}}\nnames: {tls: {until-known: hold}}\n";
     scenes(text, |mut scene| {
-        let named = scene.engines.named("b.example");
+        let named = scene.engines.flow_with_name("b.example");
         let first = u32::MAX - 9;
         let bytes_read = u32::try_from(HELLO.len())?;
-        let flow = Flow::new(1, first).read(named.meaning);
+        let flow = FlowRecord::new(1, first).read(named.meaning);
         for (port, segments, reasons) in [
             (1, &[data, second][..], [WithinLimits; 2]),
             (2, &[ccs, data], [WithinLimits; 2]),
@@ -464,11 +464,11 @@ fn data_of_which_the_server_may_read_others_is_dropped() -> Result<()> {
             "limits: {{B: {{id: total, cost: packets, {many}, mode: {mode}, match: {{server-name: b.example}}}}}}\n"
         );
         scenes(&text, |mut scene| {
-            let named = scene.engines.named("b.example");
-            let flow = Flow::new(1, 1)
+            let named = scene.engines.flow_with_name("b.example");
+            let flow = FlowRecord::new(1, 1)
                 .read(named.meaning)
                 .with_first_bytes(5, Records::Read);
-            scene.engines.name(scene.ends(1), Flow::new(1, 1))?;
+            scene.engines.name(scene.ends(1), FlowRecord::new(1, 1))?;
             scene.engines.name(scene.ends(2), flow)?;
             scene.engines.add_first_bytes(scene.ends(2), b"hello")?;
             for (port, passes) in [(1, Unlimited), (2, WithinLimits), (3, Unlimited)] {
@@ -541,7 +541,9 @@ fn the_time_of_holding_begins_with_the_first_bytes() -> Result<()> {
     );
     scenes(&text, |mut scene| {
         for (port, position) in [(1, 4096), (2, u32::MAX)] {
-            scene.engines.name(scene.ends(port), Flow::new(1, 1))?;
+            scene
+                .engines
+                .name(scene.ends(port), FlowRecord::new(1, 1))?;
             let position = 1_u32.wrapping_add(position);
             for _ in 0..2 {
                 scene.time += 3_000_000_000;

@@ -293,7 +293,7 @@ fn a_reserve_is_a_part_of_the_share() -> Result<()> {
 fn there_is_room_for_many_keys() -> Result<()> {
     let limit = shared_limit(IdFormat::IpAddress, Cost::Packets, RATE);
     let engines = Engines::new(&policy([limit]))?;
-    let maps = engines.reputation_maps().key_shares();
+    let maps = engines.source_maps().key_shares();
     let key = |number: u32| {
         BucketKey::new(
             ID,

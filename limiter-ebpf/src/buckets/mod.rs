@@ -1,19 +1,19 @@
 //! Buckets, in the table that the policy's features select. The verifier removes the code of the other table.
 
 pub(crate) mod atomic;
+pub(crate) mod handshake_charge;
 mod hash;
 mod line;
 mod location;
 pub(crate) mod orders;
 mod table;
-pub(crate) mod toll;
 mod units;
 
 use aya_ebpf::{btf_maps::PerCpuArray, macros::btf_map};
 use limiter_common::{
     bucket::{self, BucketTable, Decide, Ending, Search, Swap, Transition, UpdateOutcome},
+    classified_packet::ClassifiedPacket,
     decide::{self, Charge, DecisionSteps, Intent, Plan, Scratch},
-    judged::Packet,
     key::BucketKey,
     limit::MAX_LIMITS,
     policy::Tables,
@@ -173,7 +173,7 @@ impl<const WINDOWS: bool, const STORE: u32, const INLINE: u32> DecisionSteps
     }
 
     #[inline(always)]
-    fn record_demand<T: Tables>(&self, _tables: &T, packet: &Packet, limit_index: u32) {
+    fn record_demand<T: Tables>(&self, _tables: &T, packet: &ClassifiedPacket, limit_index: u32) {
         limiter_record_demand(packet, limit_index);
     }
 
@@ -248,7 +248,7 @@ extern "C" fn limiter_keep_reserves(scratch: *mut Scratch<BucketLocation>, limit
 /// Calls [`DecisionSteps::record_demand`]; returns 0, because global functions must return a number.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_record_demand(packet: *const Packet, limit_index: u32) -> u32 {
+extern "C" fn limiter_record_demand(packet: *const ClassifiedPacket, limit_index: u32) -> u32 {
     // Older verifiers walk this function even if the policy has no shared limit.
     if globals::features().shared == 0 {
         return 0;

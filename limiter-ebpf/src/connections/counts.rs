@@ -3,7 +3,7 @@
 use aya_ebpf::{bindings::BPF_F_MMAPABLE, btf_maps::Array, macros::btf_map};
 use limiter_common::connection::{
     CountId,
-    count::{self, Counts},
+    count::{self, CountTable},
     line::{SLOTS, SlotMatches, line_of, slot_of},
 };
 
@@ -27,7 +27,7 @@ fn line(line: u32) -> Option<Words> {
     CONNECTION_COUNTS.get_ptr_mut(line).map(Words::new)
 }
 
-impl Counts for MapCounts {
+impl CountTable for MapCounts {
     #[inline(always)]
     fn search(&self, line: u32, count_id: CountId) -> SlotMatches {
         SlotMatches::of_number(limiter_search_counts(line, count_id.0))

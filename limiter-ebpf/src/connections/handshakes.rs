@@ -1,8 +1,8 @@
 //! Charges completed handshakes to the limits on handshakes.
 
-use limiter_common::connection::{Ends, each_limit, toll};
+use limiter_common::connection::{Ends, each_limit, handshake_charge};
 
-use crate::{buckets::toll::DueToken, globals, tables::MapTables};
+use crate::{buckets::handshake_charge::LocatedToken, globals, tables::MapTables};
 
 #[inline(always)]
 pub(crate) fn are_limited() -> bool {
@@ -13,24 +13,24 @@ pub(crate) fn are_limited() -> bool {
 #[inline(always)]
 pub(crate) fn charge(ends: &Ends, now_ns: u64) {
     each_limit(&MapTables, |limit_index| {
-        let mut due = DueToken::default();
-        if limiter_find_toll(ends, limit_index, now_ns, &raw mut due) == 1 {
+        let mut due = LocatedToken::default();
+        if limiter_find_handshake_charge(ends, limit_index, now_ns, &raw mut due) == 1 {
             due.take();
         }
     });
 }
 
-/// Calls [`toll`]; returns 1 if there is a toll, and stores it in `due`.
+/// Calls [`handshake_charge`]; returns 1 if there is a charge, and stores it in `due`.
 ///
 /// It is a global function of the BPF object: the verifier walks it once, for any arguments, and it has a stack of its
 /// own.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_find_toll(
+extern "C" fn limiter_find_handshake_charge(
     ends: *const Ends,
     limit_index: u32,
     now_ns: u64,
-    due: *mut DueToken,
+    due: *mut LocatedToken,
 ) -> u32 {
     // Older verifiers walk this function even if the policy has no such limits.
     if !are_limited() {
@@ -41,9 +41,9 @@ extern "C" fn limiter_find_toll(
     let (Some(ends), Some(due)) = (unsafe { (ends.as_ref(), due.as_mut()) }) else {
         return 0;
     };
-    match toll(&MapTables, ends, limit_index, now_ns) {
-        Some(toll) => {
-            due.find(&toll);
+    match handshake_charge(&MapTables, ends, limit_index, now_ns) {
+        Some(handshake_charge) => {
+            due.find(&handshake_charge);
             1
         }
         None => 0,

@@ -12,7 +12,7 @@ use aya_ebpf::programs::XdpContext;
 use limiter_common::{
     connection::{
         self, CountId, CountIds, Ends, Entrance, Refusals,
-        queue::{Flow, Turn},
+        queue::{OpeningId, Turn},
     },
     decide::Scratch,
     packet::NameMatch,
@@ -131,8 +131,8 @@ impl Entrance for MapEntrance<'_> {
     #[inline(always)]
     fn turn(&self, index: usize, count_id: CountId, room: u64) -> Turn {
         let connection = limiter_connection_hash(self.scratch);
-        let flow = Flow::new(connection, globals::features().queues[index].limit);
-        queues::turn(index, count_id, flow, room, self.scratch.now_ns())
+        let opening_id = OpeningId::new(connection, globals::features().queues[index].limit);
+        queues::turn(index, count_id, opening_id, room, self.scratch.now_ns())
     }
 }
 

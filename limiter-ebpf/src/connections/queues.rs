@@ -10,8 +10,8 @@ use limiter_common::{
     connection::{
         self, CountId, Ends,
         queue::{
-            self, Flow, Queue, QueueEvent, QueueSettings, QueueTraffic, Queues, Ticket, TicketKey,
-            Turn,
+            self, OpeningId, Queue, QueueEvent, QueueSettings, QueueTraffic, Queues, Ticket,
+            TicketKey, Turn,
         },
     },
     limit::MAX_LIMIT_IDS,
@@ -31,7 +31,7 @@ static QUEUES: HashMap<u64, Queue, 1> = HashMap::new();
 #[btf_map]
 static TICKETS: HashMap<TicketKey, Ticket, 1> = HashMap::new();
 
-/// The names of tickets, by their [`Flow`].
+/// The names of tickets, by their [`OpeningId`].
 #[btf_map]
 static TICKET_KEYS: HashMap<u64, TicketKey, 1> = HashMap::new();
 
@@ -101,9 +101,9 @@ impl Queues for MapQueues {
     }
 
     #[inline(always)]
-    fn key_of(&self, flow: Flow) -> Option<TicketKey> {
+    fn key_of(&self, opening_id: OpeningId) -> Option<TicketKey> {
         // SAFETY: elements are replaced as a whole, and this one is copied at once.
-        unsafe { TICKET_KEYS.get(flow.0) }.copied()
+        unsafe { TICKET_KEYS.get(opening_id.0) }.copied()
     }
 
     #[inline(always)]
@@ -114,30 +114,30 @@ impl Queues for MapQueues {
 
     #[inline(always)]
     fn set(&self, key: TicketKey, ticket: &Ticket) -> bool {
-        if TICKET_KEYS.insert(ticket.flow, key, 0).is_err() {
+        if TICKET_KEYS.insert(ticket.opening_id, key, 0).is_err() {
             return false;
         }
         let is_set = TICKETS.insert(key, ticket, 0).is_ok();
         if !is_set {
-            let _ = TICKET_KEYS.remove(ticket.flow);
+            let _ = TICKET_KEYS.remove(ticket.opening_id);
         }
         is_set
     }
 
     #[inline(always)]
-    fn remove(&self, key: TicketKey, flow: Flow) -> bool {
+    fn remove(&self, key: TicketKey, opening_id: OpeningId) -> bool {
         let is_removed = TICKETS.remove(key).is_ok();
         if is_removed {
-            let _ = TICKET_KEYS.remove(flow.0);
+            let _ = TICKET_KEYS.remove(opening_id.0);
         }
         is_removed
     }
 
     #[inline(always)]
-    fn age_of_first_try(&self, flow: Flow, within_ns: u64, now_ns: u64) -> Option<u64> {
-        let line = FIRST_SYNS.get_ptr_mut(first_try_line(flow.0, FIRST_SYN_LINES))?;
+    fn age_of_first_try(&self, opening_id: OpeningId, within_ns: u64, now_ns: u64) -> Option<u64> {
+        let line = FIRST_SYNS.get_ptr_mut(first_try_line(opening_id.0, FIRST_SYN_LINES))?;
         let line = MapFirstTries::new(line);
-        age_of_first_try(&line, flow.0, within_ns, now_ns)
+        age_of_first_try(&line, opening_id.0, within_ns, now_ns)
     }
 
     #[inline(always)]
@@ -155,11 +155,11 @@ impl Queues for MapQueues {
         &self,
         settings: &QueueSettings,
         count_id: CountId,
-        flow: Flow,
+        opening_id: OpeningId,
         age_ns: u64,
         now_ns: u64,
     ) -> bool {
-        limiter_take_ticket(settings.limit, count_id.0, flow.0, age_ns, now_ns) == 1
+        limiter_take_ticket(settings.limit, count_id.0, opening_id.0, age_ns, now_ns) == 1
     }
 
     #[inline(always)]
@@ -195,11 +195,17 @@ fn add(settings: &QueueSettings, word: usize, number: u64) {
 /// Calls [`queue::turn`] of the queue at an index, in its two parts, because both together take more stack.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "indices are below eight")]
-pub(super) fn turn(index: usize, count_id: CountId, flow: Flow, room: u64, now_ns: u64) -> Turn {
+pub(super) fn turn(
+    index: usize,
+    count_id: CountId,
+    opening_id: OpeningId,
+    room: u64,
+    now_ns: u64,
+) -> Turn {
     let index = index as u32;
-    let mut turn = limiter_enter_by_ticket(index, count_id.0, flow.0, room, now_ns);
+    let mut turn = limiter_enter_by_ticket(index, count_id.0, opening_id.0, room, now_ns);
     if turn == NO_TICKET {
-        turn = limiter_enter_behind(index, count_id.0, flow.0, room, now_ns);
+        turn = limiter_enter_behind(index, count_id.0, opening_id.0, room, now_ns);
     }
     Turn::of_number(turn)
 }
@@ -222,7 +228,7 @@ pub(super) fn waiting(index: usize, count_id: CountId, now_ns: u64) -> u64 {
 extern "C" fn limiter_enter_by_ticket(
     index: u32,
     count_id: u64,
-    flow: u64,
+    opening_id: u64,
     room: u64,
     now_ns: u64,
 ) -> u32 {
@@ -232,8 +238,8 @@ extern "C" fn limiter_enter_by_ticket(
         return 0;
     }
     let settings = &features.queues[index as usize % connection::MOST_LIMITS];
-    let (count_id, flow) = (CountId(count_id), Flow(flow));
-    match queue::enter_by_ticket(&MapQueues, settings, count_id, flow, room, now_ns) {
+    let (count_id, opening_id) = (CountId(count_id), OpeningId(opening_id));
+    match queue::enter_by_ticket(&MapQueues, settings, count_id, opening_id, room, now_ns) {
         Some(turn) => turn as u32,
         None => NO_TICKET,
     }
@@ -247,7 +253,7 @@ extern "C" fn limiter_enter_by_ticket(
 extern "C" fn limiter_enter_behind(
     index: u32,
     count_id: u64,
-    flow: u64,
+    opening_id: u64,
     room: u64,
     now_ns: u64,
 ) -> u32 {
@@ -257,8 +263,8 @@ extern "C" fn limiter_enter_behind(
         return 0;
     }
     let settings = &features.queues[index as usize % connection::MOST_LIMITS];
-    let (count_id, flow) = (CountId(count_id), Flow(flow));
-    queue::enter_behind(&MapQueues, settings, count_id, flow, room, now_ns) as u32
+    let (count_id, opening_id) = (CountId(count_id), OpeningId(opening_id));
+    queue::enter_behind(&MapQueues, settings, count_id, opening_id, room, now_ns) as u32
 }
 
 /// Calls [`queue::take_ticket`] of the queue of a limit; returns 1 for true.
@@ -269,7 +275,7 @@ extern "C" fn limiter_enter_behind(
 extern "C" fn limiter_take_ticket(
     limit: u64,
     count_id: u64,
-    flow: u64,
+    opening_id: u64,
     age_ns: u64,
     now_ns: u64,
 ) -> u32 {
@@ -279,9 +285,9 @@ extern "C" fn limiter_take_ticket(
         return 0;
     }
     let settings = &features.queue_of(limit);
-    let (count_id, flow) = (CountId(count_id), Flow(flow));
+    let (count_id, opening_id) = (CountId(count_id), OpeningId(opening_id));
     u32::from(queue::take_ticket(
-        &MapQueues, settings, count_id, flow, age_ns, now_ns,
+        &MapQueues, settings, count_id, opening_id, age_ns, now_ns,
     ))
 }
 
@@ -348,8 +354,8 @@ extern "C" fn limiter_leave_queues(ends: *const Ends, is_admitted: u32) -> u32 {
         let bit = rest & rest.wrapping_neg();
         rest ^= bit;
         if left & bit != 0 {
-            let flow = Flow::new(connection, settings.limit);
-            queue::established(&MapQueues, settings, flow, now_ns);
+            let opening_id = OpeningId::new(connection, settings.limit);
+            queue::established(&MapQueues, settings, opening_id, now_ns);
         }
     }
     0

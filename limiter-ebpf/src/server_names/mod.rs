@@ -25,7 +25,7 @@ use limiter_common::{
     connection::{self, Ends},
     decide::Scratch,
     packet::{self, NameMatch, PROTOCOL_TCP, Segment},
-    server_name::{Allowance, Comparison, Flow, LONGEST_SEGMENT, Loss, Piece, SegmentFate},
+    server_name::{Allowance, Comparison, FlowRecord, LONGEST_SEGMENT, Loss, Piece, SegmentFate},
 };
 
 use self::flows::SERVER_FLOWS;
@@ -82,7 +82,7 @@ pub(crate) fn are_needed() -> bool {
 pub(crate) fn begun(cookie: u64, ends: &Ends, first: u32) {
     if limiter_may_have_name(ends) == 1 {
         // If the map has no room, no limit counts it by its name.
-        let _ = SERVER_FLOWS.insert(ends, Flow::new(cookie, first), 0);
+        let _ = SERVER_FLOWS.insert(ends, FlowRecord::new(cookie, first), 0);
     }
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn is_in_service(ends: &Ends) -> bool {
     // As above.
     let key = *ends;
     // SAFETY: the value is read at once.
-    unsafe { SERVER_FLOWS.get(key) }.is_some_and(Flow::is_in_service)
+    unsafe { SERVER_FLOWS.get(key) }.is_some_and(FlowRecord::is_in_service)
 }
 
 /// Returns 1 if a limit may count the connection by its name, else 0.

@@ -92,7 +92,7 @@ pub trait Value: Clone + fmt::Debug + Ord + Serialize + DeserializeOwned {
 
 /// Why an authenticated update is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct UpdateRefusal {
     /// Its name in metrics.
     pub name: &'static str,
     /// The reason.
@@ -114,7 +114,7 @@ pub struct Entry<V> {
 
 /// The fate of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Merged {
+pub enum MergeOutcome {
     /// It is the last update now.
     New,
     /// It is known.
@@ -173,10 +173,10 @@ impl<V: Value> Replicated<V> {
     }
 
     /// Takes an update of another node, at a time in milliseconds since 1970.
-    pub fn take(&mut self, update: Update<V>, now_ms: u64) -> Merged {
+    pub fn take(&mut self, update: Update<V>, now_ms: u64) -> MergeOutcome {
         let key = update.key.clone();
         let merged = self.merge(update, now_ms);
-        if merged == Merged::New {
+        if merged == MergeOutcome::New {
             // Its sender has stored it.
             self.unsent.remove(&key);
             self.doubted.remove(&key);
@@ -208,7 +208,7 @@ impl<V: Value> Replicated<V> {
             value,
             ends_ms,
         };
-        let is_new = self.merge(update, ms) == Merged::New;
+        let is_new = self.merge(update, ms) == MergeOutcome::New;
         if is_new {
             self.doubted.remove(&key);
             self.unsent.insert(key);
@@ -216,7 +216,7 @@ impl<V: Value> Replicated<V> {
         is_new
     }
 
-    fn merge(&mut self, update: Update<V>, now_ms: u64) -> Merged {
+    fn merge(&mut self, update: Update<V>, now_ms: u64) -> MergeOutcome {
         let Update {
             mut key,
             mut stamp,
@@ -242,12 +242,12 @@ impl<V: Value> Replicated<V> {
             found: 0,
         };
         match self.entries.entry(key) {
-            btree_map::Entry::Vacant(_) if is_over => Merged::Over,
-            btree_map::Entry::Vacant(_) if !has_room => Merged::Full,
+            btree_map::Entry::Vacant(_) if is_over => MergeOutcome::Over,
+            btree_map::Entry::Vacant(_) if !has_room => MergeOutcome::Full,
             btree_map::Entry::Vacant(place) => {
                 count(&mut self.tally, &self.own, place.key(), &entry, true);
                 place.insert(entry);
-                Merged::New
+                MergeOutcome::New
             }
             btree_map::Entry::Occupied(mut place) => {
                 let known = place.get();
@@ -263,9 +263,9 @@ impl<V: Value> Replicated<V> {
                     place.get_mut().ends_ms = entry.ends_ms;
                 }
                 match order {
-                    Ordering::Greater => Merged::New,
-                    Ordering::Equal => Merged::Known,
-                    Ordering::Less => Merged::Older,
+                    Ordering::Greater => MergeOutcome::New,
+                    Ordering::Equal => MergeOutcome::Known,
+                    Ordering::Less => MergeOutcome::Older,
                 }
             }
         }

@@ -180,7 +180,7 @@ fn what_is_over_is_forgotten() {
     let mut over = Replicated::new(name(0));
     over.record(id(3), state(Some(NOW + 1)), 0, NOW);
     let update = updates_of(&over).remove(0);
-    assert_eq!(map.take(update, month), Merged::Over);
+    assert_eq!(map.take(update, month), MergeOutcome::Over);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_store_gets_what_it_lacks() {
     assert!(!map.is_behind());
     map.begin_reading();
     for update in sent {
-        assert_eq!(map.take(update.clone(), NOW), Merged::Known);
+        assert_eq!(map.take(update.clone(), NOW), MergeOutcome::Known);
         map.found(&update.key);
     }
     map.end_reading();
@@ -231,7 +231,7 @@ fn a_store_gets_what_it_lacks() {
         value: BanState::Lifted,
         ends_ms: u64::MAX,
     };
-    assert_eq!(map.take(lifted, NOW), Merged::New);
+    assert_eq!(map.take(lifted, NOW), MergeOutcome::New);
     assert!(!map.is_behind());
     map.send_again(id(9));
     map.doubt(id(9));

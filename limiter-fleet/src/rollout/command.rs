@@ -85,7 +85,7 @@ pub enum Step {
     /// Report the changes that the file would make, without enforcing it.
     Check,
     /// Enforce the file, and hold it.
-    Take(Takers),
+    Take(Recipients),
     /// Keep the file.
     Keep,
     /// Return to the earlier policy.
@@ -94,17 +94,17 @@ pub enum Step {
 
 /// The nodes that take a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Takers {
+pub enum Recipients {
     /// The nodes with these names.
     Some(Vec<Name>),
     /// All nodes that have reported they would.
     All,
 }
 
-impl Takers {
+impl Recipients {
     /// Returns whether a node is among them.
     #[must_use]
-    pub fn have(&self, node: &Name) -> bool {
+    pub fn contain(&self, node: &Name) -> bool {
         match self {
             Self::Some(nodes) => nodes.contains(node),
             Self::All => true,
@@ -192,7 +192,7 @@ impl Command {
             return Err(CommandError::Hold);
         }
         match &self.step {
-            Step::Take(Takers::Some(names)) if names.len() > MOST_CANARIES => {
+            Step::Take(Recipients::Some(names)) if names.len() > MOST_CANARIES => {
                 Err(CommandError::Names)
             }
             _ => Ok(()),
@@ -266,7 +266,7 @@ mod tests {
             );
         }
         let names = vec!["a".try_into().unwrap(); MOST_CANARIES + 1];
-        let step = Step::Take(Takers::Some(names));
+        let step = Step::Take(Recipients::Some(names));
         assert_eq!(
             command(|command| command.step = step),
             Err(CommandError::Names)

@@ -12,12 +12,12 @@ pub struct Follower {
     own: Name,
     /// The newest known rollout, remembered across restarts.
     newest: Option<RolloutId>,
-    current: Option<Current>,
+    current: Option<CurrentRollout>,
 }
 
 /// The rollout that the node takes part in.
 #[derive(Clone, Debug)]
-struct Current {
+struct CurrentRollout {
     rollout: RolloutId,
     file: [u8; 32],
     /// The highest command number so far.
@@ -94,7 +94,7 @@ impl Follower {
             return Err(CommandError::Unchecked);
         }
         self.newest = Some(command.rollout.clone());
-        self.current = Some(Current {
+        self.current = Some(CurrentRollout {
             rollout: command.rollout.clone(),
             file: command.file,
             number: command.number,
@@ -137,7 +137,7 @@ impl Follower {
     }
 }
 
-impl Current {
+impl CurrentRollout {
     fn receive(&mut self, command: &Command, own: &Name) -> Result<Act, CommandError> {
         if command.file != self.file {
             return Err(CommandError::OtherFile);
@@ -146,7 +146,7 @@ impl Current {
             return Ok(Act::Nothing);
         }
         let act = match (&command.step, &self.state) {
-            (Step::Take(takers), NodeState::Would(_)) if takers.have(own) => {
+            (Step::Take(recipients), NodeState::Would(_)) if recipients.contain(own) => {
                 self.state = NodeState::Takes;
                 Act::Take
             }
@@ -170,7 +170,7 @@ impl Current {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rollout::{MOST_OLD_MS, Takers};
+    use crate::rollout::{MOST_OLD_MS, Recipients};
 
     const NOW: u64 = 1_700_000_000_000;
 
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn take() -> Step {
-        Step::Take(Takers::All)
+        Step::Take(Recipients::All)
     }
 
     #[track_caller]
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn only_those_that_are_named_take_it() {
         let mut node = checked();
-        let others = Step::Take(Takers::Some(vec![name("c")]));
+        let others = Step::Take(Recipients::Some(vec![name("c")]));
         acts(&mut node, 2, others, Act::Nothing);
         assert_eq!(node.held(), None);
         acts(&mut node, 3, Step::Back, Act::Nothing);

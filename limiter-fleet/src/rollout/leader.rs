@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    command::{Command, MOST_CANARIES, RolloutId, Step, Takers},
+    command::{Command, MOST_CANARIES, Recipients, RolloutId, Step},
     reply::{NodeState, Reply, Wish},
 };
 use crate::Name;
@@ -298,7 +298,7 @@ impl Leader {
             Stage::Checking => self.check(now_ns),
             Stage::Canaries => self.watch_canaries(now_ns),
             Stage::Others => {
-                if self.takers().all(|(_, node)| holds(node)) {
+                if self.recipients().all(|(_, node)| holds(node)) {
                     self.enter(Stage::Waiting, now_ns);
                 }
             }
@@ -315,10 +315,12 @@ impl Leader {
                     matches!(node.state, Some(NodeState::Kept(_) | NodeState::Back(_)))
                 };
                 let kept = |node: &Target| matches!(node.state, Some(NodeState::Kept(_)));
-                if self.takers().all(|(_, node)| is_known(node)) || self.is_late(LOST_NS, now_ns) {
-                    let stage = if self.takers().all(|(_, node)| kept(node)) {
+                if self.recipients().all(|(_, node)| is_known(node))
+                    || self.is_late(LOST_NS, now_ns)
+                {
+                    let stage = if self.recipients().all(|(_, node)| kept(node)) {
                         Stage::Kept
-                    } else if self.takers().any(|(_, node)| kept(node)) {
+                    } else if self.recipients().any(|(_, node)| kept(node)) {
                         Stage::KeptBySome
                     } else {
                         Stage::TakenBack
@@ -346,7 +348,7 @@ impl Leader {
         self.number += 1;
         let canaries = || {
             let canaries = self.nodes.iter().filter(|(_, node)| node.is_canary);
-            Takers::Some(canaries.map(|(name, _)| name.clone()).collect())
+            Recipients::Some(canaries.map(|(name, _)| name.clone()).collect())
         };
         Command {
             rollout: self.rollout.clone(),
@@ -357,7 +359,7 @@ impl Leader {
             step: match self.stage {
                 Stage::Checking => Step::Check,
                 Stage::Canaries => Step::Take(canaries()),
-                Stage::Others | Stage::Waiting => Step::Take(Takers::All),
+                Stage::Others | Stage::Waiting => Step::Take(Recipients::All),
                 Stage::Keeping | Stage::Kept | Stage::KeptBySome => Step::Keep,
                 Stage::GoingBack | Stage::Checked | Stage::TakenBack => Step::Back,
             },
@@ -374,14 +376,14 @@ impl Leader {
     }
 
     /// Returns the nodes that take policies from the fleet.
-    fn takers(&self) -> impl Iterator<Item = (&Name, &Target)> {
+    fn recipients(&self) -> impl Iterator<Item = (&Name, &Target)> {
         let declines = |node: &Target| matches!(node.state, Some(NodeState::Declines));
         self.nodes.iter().filter(move |(_, node)| !declines(node))
     }
 
     /// Returns the reason why the rollout cannot go on, if any.
     fn problem(&self, now_ns: u64) -> Option<String> {
-        for (name, node) in self.takers() {
+        for (name, node) in self.recipients() {
             let is_lost = now_ns.saturating_sub(node.received_ns) > LOST_NS;
             let problem = match &node.state {
                 Some(NodeState::Refuses(why)) => format!("refuses it: {why}"),
@@ -392,7 +394,9 @@ impl Leader {
             };
             return Some(format!("node {name} {problem}"));
         }
-        let (slow, _) = self.takers().find(|(_, node)| self.is_slow(node, now_ns))?;
+        let (slow, _) = self
+            .recipients()
+            .find(|(_, node)| self.is_slow(node, now_ns))?;
         Some(format!("node {slow} is not done with it in time"))
     }
 
@@ -410,10 +414,10 @@ impl Leader {
     /// Advances when all nodes have checked the file.
     fn check(&mut self, now_ns: u64) {
         let would = |node: &Target| matches!(node.state, Some(NodeState::Would(_)));
-        if !self.takers().all(|(_, node)| would(node)) {
+        if !self.recipients().all(|(_, node)| would(node)) {
             return;
         }
-        if self.takers().next().is_none() {
+        if self.recipients().next().is_none() {
             self.take_back(
                 "no node takes policies from the fleet: `fleet: {accept-policy: fleet.yaml}` has one \
                  do so",
@@ -422,8 +426,8 @@ impl Leader {
             return;
         }
         if self.plan.canaries.is_empty() {
-            let takers = self.nodes.values_mut().filter(|node| would(node));
-            let canaries = takers.take(self.plan.canary_count);
+            let recipients = self.nodes.values_mut().filter(|node| would(node));
+            let canaries = recipients.take(self.plan.canary_count);
             canaries.for_each(|node| node.is_canary = true);
         }
         let stranger = self

@@ -25,8 +25,8 @@ mod tests;
 
 pub use self::{
     command::{
-        Command, CommandError, HOLD_MS, MOST_CANARIES, MOST_FILE, MOST_OLD_MS, RolloutId, Step,
-        Takers, file_digest,
+        Command, CommandError, HOLD_MS, MOST_CANARIES, MOST_FILE, MOST_OLD_MS, Recipients,
+        RolloutId, Step, file_digest,
     },
     follower::{Act, Follower},
     leader::{Leader, Plan, PlanError, Stage, Target},

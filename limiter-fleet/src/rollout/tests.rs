@@ -316,7 +316,7 @@ fn nodes_that_take_no_policies_stand_in_no_way() {
     assert!(world.leader().keep(now));
     world.run(3);
     assert_eq!(world.stage(), Stage::Kept);
-    // Without takers there is nothing to do.
+    // Without recipients there is nothing to do.
     let mut world = World::new(plan());
     for of in ["a", "b", "c"] {
         world.node(of).reports = NodeState::Declines;

@@ -1,7 +1,7 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::replicated::Merged;
+use crate::replicated::MergeOutcome;
 
 const NOW: u64 = 1_700_000_000_000;
 const NOW_S: u64 = NOW / 1_000;
@@ -87,7 +87,7 @@ fn sources_that_come_from_elsewhere() {
 }
 
 #[track_caller]
-fn check(expected: Result<(), Wrong>, change: impl FnOnce(&mut SourceUpdate)) {
+fn check(expected: Result<(), UpdateRefusal>, change: impl FnOnce(&mut SourceUpdate)) {
     let mut update = update("b", NOW, source(1), proof(NOW_S + LONGEST_S));
     change(&mut update);
     assert_eq!(update.check(64, NOW), expected, "{update:?}");
@@ -121,13 +121,13 @@ fn a_node_speaks_for_itself_alone() {
     };
     assert_eq!(
         take(&mut map, "b", NOW - 9, proof(NOW_S + 500)),
-        Merged::New
+        MergeOutcome::New
     );
     assert_eq!(
         take(&mut map, "c", NOW - 8, proof(NOW_S + 300)),
-        Merged::New
+        MergeOutcome::New
     );
-    assert_eq!(take(&mut map, "b", NOW - 7, proof(0)), Merged::New);
+    assert_eq!(take(&mut map, "b", NOW - 7, proof(0)), MergeOutcome::New);
     // The other node says so, too.
     assert_eq!(map.proof(source(1), NOW), Some(proof(NOW_S + 300)));
     assert_eq!(map.proof(source(1), NOW + 300_000), None);
@@ -182,7 +182,7 @@ fn what_is_not_repeated_is_forgotten() {
     assert!(map.forget(NOW + UNREPEATED_MS).is_empty());
     assert_eq!(map.forget(NOW + 1 + UNREPEATED_MS).len(), 1);
     let again = update("b", NOW, source(1), month);
-    assert_eq!(map.take(again, NOW + 1 + UNREPEATED_MS), Merged::Over);
+    assert_eq!(map.take(again, NOW + 1 + UNREPEATED_MS), MergeOutcome::Over);
 }
 
 #[test]
@@ -260,11 +260,11 @@ fn there_is_room_for_so_many() {
             map.take(update(node, NOW, next(), proof(NOW_S + 500)), NOW);
         }
         let more = update(node, NOW, next(), proof(0));
-        assert_eq!(map.take(more, NOW), Merged::Full);
+        assert_eq!(map.take(more, NOW), MergeOutcome::Full);
     }
     assert_eq!(map.len(), Proof::MOST);
     let more = update("g", NOW, next(), proof(NOW_S + 500));
-    assert_eq!(map.take(more, NOW), Merged::Full);
+    assert_eq!(map.take(more, NOW), MergeOutcome::Full);
 }
 
 proptest! {

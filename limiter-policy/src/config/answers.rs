@@ -22,7 +22,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Answe
         (PER_PREFIX, &mut rates.per_prefix),
         (TOTAL, &mut rates.total),
     ] {
-        let given = fields.named(field);
+        let given = fields.find(field);
         let given = given.and_then(|(name, node)| read_rate(reader, name, node));
         *rate = given.unwrap_or(*rate);
     }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, hash_map::Entry};
 
 use ipnet::Ipv6Net;
 use limiter_common::{
-    limit::{Cost, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NameKind, NamedBy},
+    limit::{Cost, KeyPart, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NameKind},
     reason::Action,
 };
 
@@ -199,7 +199,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     };
     parts.lists.check(&limit.exclude_lists, problems);
     parts.lists.check(&limit.block_lists, problems);
-    if limit.id_format.named_by() == Some(NamedBy::Subscriber) && parts.subscribers_missing {
+    if limit.id_format.key_part() == Some(KeyPart::Subscriber) && parts.subscribers_missing {
         let message = format!(
             "{name} needs a section 'subscribers' with each subscriber's number and prefixes"
         );
@@ -210,7 +210,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
             format!("{name} needs a section 'zones' with the names of zones, or a file of them");
         problems.report_at(limit.position, message);
     }
-    if limit.id_format.named_by() == Some(NamedBy::ServerName) && parts.server_names.is_none() {
+    if limit.id_format.key_part() == Some(KeyPart::ServerName) && parts.server_names.is_none() {
         let message = format!(
             "{name} needs a section 'server-names' with the names that get buckets, or a file of them"
         );
@@ -221,7 +221,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
     }
     if limit
         .id_format
-        .named_by()
+        .key_part()
         .is_some_and(|of| of.why_no_overrides().is_some())
     {
         let message = format!("{name} limits nothing: it needs {needed}");

@@ -170,7 +170,7 @@ pub(super) fn check_counted(
 
 /// Reports a ban by a limit with budgets that several sources share: a ban would hit all of them.
 fn refuse_shared(reader: &mut Reader<'_, '_>, name: Name<'_>, id_format: IdFormat) {
-    let Some(number) = id_format.named_by() else {
+    let Some(number) = id_format.key_part() else {
         return;
     };
     let sharers = number.shared_by();

@@ -25,7 +25,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Opti
     let [floor, ceiling] = automatic::BOUNDS;
     let of_rates = [burst, count, period, rate, floor, ceiling];
     for field in of_rates {
-        if let Some((name, _)) = fields.named(field) {
+        if let Some((name, _)) = fields.find(field) {
             let message = format!(
                 "'{field}' is not for cost connections: say how many may be open at once, such as \
                  '{LIMIT}: 50'"
@@ -47,7 +47,7 @@ pub(super) fn refuse_spent(
 ) {
     let cost = cost.name();
     for field in [strategy::FIELD, automatic_ban::FIELD].iter().chain(more) {
-        if let Some((name, _)) = fields.named(field) {
+        if let Some((name, _)) = fields.find(field) {
             let message = format!(
                 "'{field}' is not for cost {cost}, which no packet spends: leave it out, or give it to \
                  a second limit with cost new-connections"
@@ -60,7 +60,7 @@ pub(super) fn refuse_spent(
 /// Reports these fields in a limit with another cost, or in an override of such a limit. Returns whether the
 /// field `limit` is present.
 pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
-    if let Some((name, _)) = fields.named(queue::FIELD) {
+    if let Some((name, _)) = fields.find(queue::FIELD) {
         let message = format!(
             "'{}' is only for cost connections: nobody can wait for another limit, whose budget comes \
              back by itself",
@@ -69,7 +69,7 @@ pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
         reader.error(name.at, message);
     }
     group::refuse(reader, fields);
-    let Some((name, _)) = fields.named(LIMIT) else {
+    let Some((name, _)) = fields.find(LIMIT) else {
         return false;
     };
     let message = format!(

@@ -64,7 +64,7 @@ pub(super) fn read<'n>(
     let slip = fields.get(SLIP);
     let slip = slip.and_then(|node| reader.whole(node, SLIP, SLIPS));
     let slip = slip.and_then(|slip| u8::try_from(slip).ok());
-    if let Some((name, _)) = fields.named(SLIP)
+    if let Some((name, _)) = fields.find(SLIP)
         && match deny {
             Some(deny) => !deny.sends(Answer::Truncate),
             None => fields.is_missing(FIELD),
@@ -93,7 +93,7 @@ fn read_map<'n>(
         return None;
     }
     let answers = Standing::ALL.map(|standing| {
-        let (name, node) = fields.named(standing.name())?;
+        let (name, node) = fields.find(standing.name())?;
         let of = &counted.matching.standing;
         if !of.is_empty() && !of.contains(&standing) {
             let message = format!("the limit's 'match' counts no {} sources", name.text);
@@ -193,12 +193,14 @@ impl CountedPackets<'_> {
             && (matching.icmp_types.is_empty() || matching.icmp_types.protocols().contains(&number))
             && !is_reset
             && (!matching.needs_ports() || Match::PROTOCOLS_WITH_PORTS.contains(&number))
-            && self.id_format.is_none_or(|format| sees(format, number))
+            && self
+                .id_format
+                .is_none_or(|format| is_for_protocol(format, number))
     }
 }
 
 /// Returns whether a limit with this id format sees a protocol. Some protocols belong to one family.
-fn sees(format: IdFormat, number: u8) -> bool {
+fn is_for_protocol(format: IdFormat, number: u8) -> bool {
     match number {
         Match::ICMP => format.is_for(Family::V4),
         Match::ICMPV6 => format.is_for(Family::V6),

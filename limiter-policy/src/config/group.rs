@@ -14,14 +14,14 @@ pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
 ) -> Option<(String, FilePosition)> {
-    let (name, node) = fields.named(FIELD)?;
+    let (name, node) = fields.find(FIELD)?;
     let text = reader.text(node, "a group's name")?;
     if !spelling::is_name(text) {
         let message = format!("invalid group '{text}', {}", spelling::expected_name());
         reader.error(node.at, message);
         return None;
     }
-    if let Some((queue, _)) = fields.named(queue::FIELD) {
+    if let Some((queue, _)) = fields.find(queue::FIELD) {
         let message = format!(
             "'{}' is not for a limit with a '{FIELD}': nobody can say for which of its limits a slot is \
              free",
@@ -34,7 +34,7 @@ pub(super) fn read<'n>(
 
 /// Reports the field in a limit with another cost.
 pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
-    if let Some((name, _)) = fields.named(FIELD) {
+    if let Some((name, _)) = fields.find(FIELD) {
         let message = format!(
             "'{FIELD}' is only for cost connections: give one limit all that another cost is to count \
              together"

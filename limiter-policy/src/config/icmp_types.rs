@@ -87,7 +87,7 @@ fn read_name<'n>(
     name: &str,
     protocols: &[u8],
 ) -> Option<NamedIcmpType> {
-    let Some(named) = IcmpTypes::named(name) else {
+    let Some(named) = IcmpTypes::by_name(name) else {
         let known = IcmpTypes::NAMES.map(|(name, _)| name);
         let message = nearest::unknown(ICMP_TYPE, name, &known);
         reader.error(node.at, format!("{message} (or a number from 0 to 255)"));

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use limiter_common::{
     address::Family,
-    limit::{IdFormat, NamedBy},
+    limit::{IdFormat, KeyPart},
 };
 
 use crate::{
@@ -19,12 +19,12 @@ use crate::{
 ///
 /// The error and its correction.
 pub(super) fn parse(text: &str, format: IdFormat) -> Result<OverrideId, String> {
-    let id = match format.named_by() {
+    let id = match format.key_part() {
         None => match format.range() {
             None => address_or_prefix(text).map(OverrideId::Prefix),
             Some(_) => range(text, format).map(OverrideId::Prefix),
         },
-        Some(NamedBy::Subscriber) => subscriber_number(text)
+        Some(KeyPart::Subscriber) => subscriber_number(text)
             .map(OverrideId::Subscriber)
             .ok_or(PrefixError::Malformed),
         Some(_) => Err(PrefixError::Malformed),
@@ -43,9 +43,9 @@ pub(super) fn expectation(format: IdFormat) -> String {
         let example = IpNet::new(example, length).unwrap_or(example.into());
         return format!("an {family} /{length} range, such as '{}'", example.trunc());
     }
-    let expected = match format.named_by() {
+    let expected = match format.key_part() {
         None => "an IPv4 or IPv6 address or prefix, such as '192.0.2.1' or '2001:db8::/64'",
-        Some(NamedBy::Subscriber) => "a subscriber's number, such as '1001'",
+        Some(KeyPart::Subscriber) => "a subscriber's number, such as '1001'",
         Some(_) => "no id",
     };
     expected.to_owned()

@@ -272,7 +272,7 @@ impl CommonFields {
             per_name: id.per_name,
             matching: self.matching,
             mode: self.mode.unwrap_or_default(),
-            ..Limit::named(name, id.format, self.cost?)
+            ..Limit::with_name(name, id.format, self.cost?)
         })
     }
 }
@@ -339,7 +339,7 @@ fn read_ban<'n>(
     fields: &Fields<'n>,
     common: &CommonFields,
 ) -> Option<(AutomaticBan, FilePosition)> {
-    let (name, node) = fields.named(automatic_ban::FIELD)?;
+    let (name, node) = fields.find(automatic_ban::FIELD)?;
     let ban = automatic_ban::read(reader, name, node, common.id_format())?;
     automatic_ban::check_counted(reader, name, &ban, &common.matching.standing);
     Some((ban, reader.position(name.at)))

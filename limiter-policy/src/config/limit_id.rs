@@ -2,7 +2,7 @@
 
 use limiter_common::{
     key::MOST_BITS_BESIDE_NAMES,
-    limit::{IdFormat, NameKind, NamedBy},
+    limit::{IdFormat, KeyPart, NameKind},
 };
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     node::{Node, Value},
     reader::{Fields, Reader},
 };
-use crate::policy::named_by;
+use crate::policy::key_part;
 
 pub(super) const ID: &str = "id";
 pub(super) const PREFIX_LENGTH: &str = "prefix-length";
@@ -45,8 +45,8 @@ impl LimitKeys {
     }
 
     /// Returns the kind of name that identifies the buckets, alone or beside the source, if any.
-    pub(super) fn named_by(self) -> Option<NamedBy> {
-        named_by(self.format, self.per_name)
+    pub(super) fn key_part(self) -> Option<KeyPart> {
+        key_part(self.format, self.per_name)
     }
 
     /// Returns the part of a packet's DNS question that names the buckets, alone or beside the source.
@@ -100,8 +100,8 @@ fn formats() -> [(&'static str, IdFormat); IdFormat::ALL.len()] {
 
 fn is_of_sources(format: IdFormat) -> bool {
     format
-        .named_by()
-        .is_none_or(|named_by| !named_by.is_of_all_sources())
+        .key_part()
+        .is_none_or(|key_part| !key_part.is_of_all_sources())
 }
 
 /// Returns the keys with the configured prefix length. The length of unknown keys (`None`) is not

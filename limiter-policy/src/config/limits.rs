@@ -99,7 +99,7 @@ impl Limits {
 
     /// Returns the limit with this name. Adds a built-in limit that the section lacks. `None`: invalid, and
     /// already reported.
-    pub(super) fn named(
+    pub(super) fn find(
         &mut self,
         reader: &mut Reader<'_, '_>,
         name: Name<'_>,

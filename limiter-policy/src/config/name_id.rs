@@ -1,6 +1,6 @@
 //! The ids of overrides by name: zones, domains, questions and server names.
 
-use limiter_common::limit::{IdFormat, NamedBy};
+use limiter_common::limit::{IdFormat, KeyPart};
 
 use super::{
     diagnostics::{FilePosition, Problems},
@@ -20,11 +20,11 @@ use crate::{
 ///
 /// The error and its correction.
 pub(super) fn parse(text: &str, keys: LimitKeys) -> Result<OverrideId, String> {
-    let Some(named_by) = keys.named_by() else {
+    let Some(key_part) = keys.key_part() else {
         return id::parse(text, keys.format);
     };
     if keys.per_name.is_none() {
-        return name(text, named_by).map(OverrideId::Name);
+        return name(text, key_part).map(OverrideId::Name);
     }
     let whole = id::parse(text, keys.format);
     if whole.is_ok() || is_meant_as_source(text, keys.format) {
@@ -34,9 +34,9 @@ pub(super) fn parse(text: &str, keys: LimitKeys) -> Result<OverrideId, String> {
     match text.rsplit_once(':') {
         Some((source, name_text)) => {
             let source = id::parse(source, keys.format)?;
-            Ok(source.with_name(name(name_text, named_by)?))
+            Ok(source.with_name(name(name_text, key_part)?))
         }
-        None => name(text, named_by)
+        None => name(text, key_part)
             .map(OverrideId::Name)
             .map_err(|_| format!("invalid id '{text}', expected {}", expectation(keys))),
     }
@@ -45,43 +45,43 @@ pub(super) fn parse(text: &str, keys: LimitKeys) -> Result<OverrideId, String> {
 /// Describes the ids of a limit's overrides, with an example.
 pub(super) fn expectation(keys: LimitKeys) -> String {
     let of_sources = id::expectation(keys.format);
-    match keys.named_by() {
+    match keys.key_part() {
         None => of_sources,
-        Some(named_by) if keys.per_name.is_none() => name_expectation(named_by).to_owned(),
-        Some(named_by) => format!(
+        Some(key_part) if keys.per_name.is_none() => name_expectation(key_part).to_owned(),
+        Some(key_part) => format!(
             "{of_sources}; or {}; or both, with a colon between",
-            name_expectation(named_by)
+            name_expectation(key_part)
         ),
     }
 }
 
-const fn name_expectation(named_by: NamedBy) -> &'static str {
-    match named_by {
-        NamedBy::Zone => "a zone, such as 'example.com'",
-        NamedBy::Question => "a name and a type, such as 'www.example.com A'",
-        NamedBy::ServerName => "a server name, such as 'shop.example'",
+const fn name_expectation(key_part: KeyPart) -> &'static str {
+    match key_part {
+        KeyPart::Zone => "a zone, such as 'example.com'",
+        KeyPart::Question => "a name and a type, such as 'www.example.com A'",
+        KeyPart::ServerName => "a server name, such as 'shop.example'",
         _ => "a registered domain, such as 'example.com'",
     }
 }
 
 /// Returns whether a text can only be meant as a source, even an invalid one.
 fn is_meant_as_source(text: &str, format: IdFormat) -> bool {
-    match format.named_by() {
+    match format.key_part() {
         Some(_) => !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()),
         None => !matches!(AddressOrPrefix::parse(text), Err(PrefixError::Malformed)),
     }
 }
 
-fn name(text: &str, named_by: NamedBy) -> Result<OverriddenName, String> {
+fn name(text: &str, key_part: KeyPart) -> Result<OverriddenName, String> {
     let invalid = |why: String| Err(format!("invalid id '{text}', {why}"));
-    if named_by == NamedBy::Question && text.contains(',') {
+    if key_part == KeyPart::Question && text.contains(',') {
         // Boulder's spelling of a set of names.
         let why = "a query asks for one name: give each an override of its own, such as 'www.example.com A'";
         return invalid(why.to_owned());
     }
     match text.parse::<OverriddenName>() {
-        Ok(name) if name.question.is_some() == (named_by == NamedBy::Question) => Ok(name),
-        Ok(_) => invalid(format!("expected {}", name_expectation(named_by))),
+        Ok(name) if name.question.is_some() == (key_part == KeyPart::Question) => Ok(name),
+        Ok(_) => invalid(format!("expected {}", name_expectation(key_part))),
         Err(error) => invalid(error.to_string()),
     }
 }
@@ -102,9 +102,9 @@ pub(super) fn check_owned(
     problems: &mut Problems,
 ) {
     for one in by_name {
-        let (names, kind, section) = match limits.get(one.limit).keys().named_by() {
-            Some(NamedBy::Zone) => (known.zones, "zone", "zones"),
-            Some(NamedBy::ServerName) => (known.server_names, "server name", "server-names"),
+        let (names, kind, section) = match limits.get(one.limit).keys().key_part() {
+            Some(KeyPart::Zone) => (known.zones, "zone", "zones"),
+            Some(KeyPart::ServerName) => (known.server_names, "server name", "server-names"),
             _ => continue,
         };
         if names.is_some_and(|names| names.binary_search(&one.name.name).is_err()) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ipnet::IpNet;
 use limiter_common::{
     address::Address,
-    limit::{Cost, NameKind, NamedBy},
+    limit::{Cost, KeyPart, NameKind},
 };
 
 use super::{
@@ -92,7 +92,7 @@ struct OverrideCollector<'c> {
 }
 
 /// An id as the file spells it.
-struct WrittenId<'n> {
+struct IdText<'n> {
     text: &'n str,
     at: Position,
     comment: Option<&'n str>,
@@ -133,7 +133,7 @@ impl OverrideCollector<'_> {
             let fields = reader.fields_and(body, expected, &known, &REFUSED);
             let rates = fields.and_then(|fields| self.rates(reader, limit, &fields, key.at));
             if let (Some(limit), Some(text)) = (limit, id) {
-                let id = WrittenId {
+                let id = IdText {
                     text,
                     at: key.at,
                     comment: None,
@@ -194,7 +194,7 @@ impl OverrideCollector<'_> {
         rates: Option<&[Rate]>,
     ) {
         for item in reader.one_or_more(node, "ids") {
-            if let (Some(id), Some(limit)) = (written_id(reader, item), limit) {
+            if let (Some(id), Some(limit)) = (id_text(reader, item), limit) {
                 self.add(reader, limit, &id, rates);
             }
         }
@@ -270,9 +270,9 @@ impl OverrideCollector<'_> {
 
     /// Returns the limit with this name, or reports that it cannot have overrides.
     fn limit(&mut self, reader: &mut Reader<'_, '_>, name: Name<'_>) -> Option<LimitIndex> {
-        let index = self.limits.named(reader, name)?;
-        let number = self.limits.get(index).id_format.named_by();
-        if let Some(why) = number.and_then(NamedBy::why_no_overrides) {
+        let index = self.limits.find(reader, name)?;
+        let number = self.limits.get(index).id_format.key_part();
+        if let Some(why) = number.and_then(KeyPart::why_no_overrides) {
             let message = format!("{} cannot have overrides: {why}", name.text);
             reader.error(name.at, message);
             return None;
@@ -285,7 +285,7 @@ impl OverrideCollector<'_> {
         &mut self,
         reader: &mut Reader<'_, '_>,
         index: LimitIndex,
-        written: &WrittenId<'_>,
+        written: &IdText<'_>,
         rates: Option<&[Rate]>,
     ) {
         let limit = self.limits.get(index);
@@ -349,11 +349,11 @@ impl OverrideCollector<'_> {
 }
 
 /// Reads an item of `ids`: an id, or an id with a comment.
-fn written_id<'n>(reader: &mut Reader<'n, '_>, item: &'n Node<'n>) -> Option<WrittenId<'n>> {
+fn id_text<'n>(reader: &mut Reader<'n, '_>, item: &'n Node<'n>) -> Option<IdText<'n>> {
     const EXPECTED: &str = "an id";
     let is_map = matches!(item.value, Value::Mapping(_));
     if !is_map || prefix::colon_at_end(reader, item).is_some() {
-        return Some(WrittenId {
+        return Some(IdText {
             text: prefix::text(reader, item, EXPECTED)?,
             at: item.at,
             comment: None,
@@ -369,7 +369,7 @@ fn written_id<'n>(reader: &mut Reader<'n, '_>, item: &'n Node<'n>) -> Option<Wri
         }
         return None;
     };
-    Some(WrittenId {
+    Some(IdText {
         text: reader.text(node, EXPECTED)?,
         at: node.at,
         comment,

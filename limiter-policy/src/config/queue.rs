@@ -25,7 +25,7 @@ pub(super) fn read<'n>(
     fields: &Fields<'n>,
     mode: Mode,
 ) -> Option<Queue> {
-    let (name, node) = fields.named(FIELD)?;
+    let (name, node) = fields.find(FIELD)?;
     let expected = "a map, possibly empty, with 'size' and 'max-age'";
     let of_queue = reader.fields(node, expected, &[SIZE, max_age::FIELD])?;
     let size = match of_queue.get(SIZE) {

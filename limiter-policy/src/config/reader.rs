@@ -42,11 +42,11 @@ pub(super) struct Fields<'n> {
 impl<'n> Fields<'n> {
     /// Returns a field's value; `None`: the field is absent.
     pub(super) fn get(&self, name: &str) -> Option<&'n Node<'n>> {
-        self.named(name).map(|(_, value)| value)
+        self.find(name).map(|(_, value)| value)
     }
 
     /// Returns a field with its name; `None`: the field is absent.
-    pub(super) fn named(&self, name: &str) -> Option<(Name<'n>, &'n Node<'n>)> {
+    pub(super) fn find(&self, name: &str) -> Option<(Name<'n>, &'n Node<'n>)> {
         let mut present = self.present.iter();
         present.find(|(field, _)| field.text == name).copied()
     }

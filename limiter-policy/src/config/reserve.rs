@@ -32,7 +32,7 @@ pub(super) fn read<'n>(
     context: RateContext,
     rates: &[Rate],
 ) -> Option<Reserve> {
-    let (name, node) = fields.named(FIELD)?;
+    let (name, node) = fields.find(FIELD)?;
     if let Some(strategy) = context.strategy
         && let Some(why) = strategy.why_no_reserve()
     {
@@ -42,7 +42,7 @@ pub(super) fn read<'n>(
     }
     let known = STANDINGS.map(Standing::name);
     let given = reader.fields_and(node, EXPECTED, &known, &[Standing::Proven.name()])?;
-    if let Some((name, _)) = given.named(Standing::Proven.name()) {
+    if let Some((name, _)) = given.find(Standing::Proven.name()) {
         let message = "'proven' cannot be held back: proven sources may use all of a bucket";
         reader.error(name.at, message);
         return None;
@@ -114,7 +114,7 @@ pub(super) fn refuse_tokens(
             |standing| matches!(reserve.from(standing), ReserveSize::Tokens(tokens) if tokens > 0),
         )
     };
-    if let Some((name, _)) = fields.named(FIELD)
+    if let Some((name, _)) = fields.find(FIELD)
         && reserve.is_some_and(in_tokens)
     {
         let message = format!(
@@ -127,7 +127,7 @@ pub(super) fn refuse_tokens(
 
 /// Reports a reserve in an override, which cannot have one.
 pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
-    if let Some((name, _)) = fields.named(FIELD) {
+    if let Some((name, _)) = fields.find(FIELD) {
         let message = format!(
             "'{FIELD}' belongs to the limit: there, a percentage is of each override's own burst"
         );

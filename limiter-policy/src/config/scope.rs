@@ -19,7 +19,7 @@ pub(super) fn read<'n>(
     fields: &Fields<'n>,
     kind: automatic::Kind,
 ) -> Option<FilePosition> {
-    let (name, node) = fields.named(FIELD)?;
+    let (name, node) = fields.find(FIELD)?;
     let is_of_fleet = reader.choice(node, FIELD, [(HOST, false), (FLEET, true)])?;
     if !is_of_fleet {
         return None;
@@ -42,7 +42,7 @@ pub(super) fn read<'n>(
 
 /// Reports the field in a limit on connections.
 pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
-    if let Some((name, _)) = fields.named(FIELD) {
+    if let Some((name, _)) = fields.find(FIELD) {
         let message = format!(
             "'{FIELD}' is not for cost {}: connections that are open cannot be lent",
             Cost::Connections.name()

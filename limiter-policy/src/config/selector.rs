@@ -90,14 +90,14 @@ fn read_one<'n>(
         patterns.extend(one.map(|name| NamePattern { name, below: false }));
     }
     if is_fallback {
-        if let Some((field, _)) = fields.named(ALIASES) {
+        if let Some((field, _)) = fields.find(ALIASES) {
             let message = "'aliases' has no effect: this selector is for all other names";
             reader.error(field.at, message);
         }
         patterns = vec![DnsName::default().pattern_below()];
     }
     patterns.sort_unstable();
-    if let Some((field, node)) = fields.named(RATE)
+    if let Some((field, node)) = fields.find(RATE)
         && reader.whole(node, RATE, 0..=u64::MAX) != Some(0)
     {
         let message = "'rate' is not for connections by name: give a second limit, of cost handshakes, to \
@@ -128,7 +128,7 @@ fn read_one<'n>(
         ip_rep,
         metrics,
         mode,
-        ..Limit::named(name.text, IdFormat::Total, Cost::Connections)
+        ..Limit::with_name(name.text, IdFormat::Total, Cost::Connections)
     };
     let rates = vec![Rate::of_connections(most)];
     is_right.then_some(Definition {

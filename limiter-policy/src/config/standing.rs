@@ -110,7 +110,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Secti
         settings.proven_by = read_proofs(reader, node);
     }
     section.proven = list_names::read_field(reader, &fields, PROVEN, None);
-    if let Some((name, _)) = fields.named(PROVEN)
+    if let Some((name, _)) = fields.find(PROVEN)
         && !section.settings.proven_by.contains(&Proof::List)
     {
         let message = format!(

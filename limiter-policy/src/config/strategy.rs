@@ -26,7 +26,7 @@ pub(super) fn read<'n>(
     let Some(node) = fields.get(FIELD) else {
         return Some(Strategy::default());
     };
-    let strategy = named(reader, node)?;
+    let strategy = read_name(reader, node)?;
     if cost == Some(Cost::Bytes)
         && let Some(why) = strategy.why_no_bytes()
     {
@@ -40,14 +40,14 @@ pub(super) fn read<'n>(
 
 /// Reports a strategy in an override, which cannot have one.
 pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
-    if let Some((name, _)) = fields.named(FIELD) {
+    if let Some((name, _)) = fields.find(FIELD) {
         let message =
             format!("'{FIELD}' belongs to the limit: an override changes only its numbers");
         reader.error(name.at, message);
     }
 }
 
-fn named<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Strategy> {
+fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Strategy> {
     let names = Strategy::ALL.map(Strategy::name);
     let text = reader.text(node, &nearest::alternatives(&names))?;
     let found = Strategy::ALL.into_iter().find(|one| one.name() == text);

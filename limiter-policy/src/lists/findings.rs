@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ipnet::IpNet;
-use limiter_common::{address::Address, limit::NamedBy};
+use limiter_common::{address::Address, limit::KeyPart};
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{Limit, List, ListUse, Mode, Policy, Purpose};
@@ -141,7 +141,7 @@ impl Policy {
         };
         limit.mode != Mode::Off
             && limit.id_format.is_for(Address::from(asked.addr()).family)
-            && (limit.id_format.named_by() != Some(NamedBy::Subscriber) || is_subscriber())
+            && (limit.id_format.key_part() != Some(KeyPart::Subscriber) || is_subscriber())
     }
 
     fn extents(&self, exclude: &[String], block: &[String], asked: IpNet) -> Extents {

@@ -47,7 +47,7 @@ impl Deny {
 
     /// Returns the answer configured for a standing by name; `None`: `other` applies.
     #[must_use]
-    pub const fn named(&self, standing: Standing) -> Option<Answer> {
+    pub const fn own_answer(&self, standing: Standing) -> Option<Answer> {
         match standing {
             Standing::Proven => self.proven,
             Standing::Familiar => self.familiar,
@@ -60,7 +60,7 @@ impl Deny {
     /// Returns the answer to sources of a standing.
     #[must_use]
     pub fn to(&self, standing: Standing) -> Answer {
-        self.named(standing).unwrap_or(self.other)
+        self.own_answer(standing).unwrap_or(self.other)
     }
 
     /// Returns whether the answer depends on the standing.
@@ -84,7 +84,7 @@ impl fmt::Display for Deny {
         let named: Vec<String> = Standing::ALL
             .into_iter()
             .filter_map(|standing| {
-                let answer = self.named(standing)?;
+                let answer = self.own_answer(standing)?;
                 Some(format!("{}: {}", standing.name(), answer.name()))
             })
             .collect();

@@ -118,7 +118,7 @@ impl IcmpTypes {
 
     /// Returns the type of that name; `neighbour` and `neighbor` are both valid.
     #[must_use]
-    pub fn named(name: &str) -> Option<NamedIcmpType> {
+    pub fn by_name(name: &str) -> Option<NamedIcmpType> {
         let name = name.replace("neighbor", "neighbour");
         let mut known = Self::NAMES.iter();
         let known = known.find(|(known, _)| *known == name);

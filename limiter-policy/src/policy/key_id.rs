@@ -5,7 +5,7 @@ use std::{collections::HashMap, net::IpAddr};
 use ipnet::IpNet;
 use limiter_common::{
     key::{BucketKey, Key},
-    limit::{IdFormat, NameKind, NamedBy},
+    limit::{IdFormat, KeyPart, NameKind},
 };
 
 use super::{DnsName, OverrideId, QuestionNames};
@@ -40,9 +40,9 @@ pub fn key_id(key: &Key, names: &KeyNames<'_>) -> String {
             )
         }
         Key::Destination(address) => IpAddr::from(*address).to_string(),
-        Key::Number(NamedBy::Interface, _) => names.interface.to_owned(),
-        Key::Number(NamedBy::Host, _) => IdFormat::Total.name().to_owned(),
-        Key::Number(NamedBy::ServerName, number) => {
+        Key::Number(KeyPart::Interface, _) => names.interface.to_owned(),
+        Key::Number(KeyPart::Host, _) => IdFormat::Total.name().to_owned(),
+        Key::Number(KeyPart::ServerName, number) => {
             let name = names.server_names.and_then(|names| names.get(number));
             name.map_or_else(|| format!("#{number:016x}"), ToString::to_string)
         }
@@ -143,14 +143,14 @@ mod tests {
             ..KeyNames::default()
         };
         for (of, number, names, id) in [
-            (NamedBy::Zone, 10, known, "example.com"),
-            (NamedBy::Zone, 11, known, "."),
-            (NamedBy::Zone, 12, known, "#000000000000000c"),
-            (NamedBy::Question, 10, known, "www.example.com A"),
-            (NamedBy::Domain, 10, known, "example.org"),
-            (NamedBy::Zone, 10, KeyNames::default(), "#000000000000000a"),
+            (KeyPart::Zone, 10, known, "example.com"),
+            (KeyPart::Zone, 11, known, "."),
+            (KeyPart::Zone, 12, known, "#000000000000000c"),
+            (KeyPart::Question, 10, known, "www.example.com A"),
+            (KeyPart::Domain, 10, known, "example.org"),
+            (KeyPart::Zone, 10, KeyNames::default(), "#000000000000000a"),
             (
-                NamedBy::Question,
+                KeyPart::Question,
                 10,
                 KeyNames::default(),
                 "#000000000000000a",

@@ -5,12 +5,12 @@ use std::fmt;
 use limiter_common::{
     address::Family,
     key::MOST_BITS_BESIDE_NAMES,
-    limit::{BuiltIn, Cost, IdFormat, LimitId, NameKind, NamedBy},
+    limit::{BuiltIn, Cost, IdFormat, KeyPart, LimitId, NameKind},
     strategy::{Strategy, Terms},
 };
 use serde::{Deserialize, Serialize};
 
-use super::{AutomaticBan, Deny, Match, OverrideId, Queue, Reserve, named_by, serial};
+use super::{AutomaticBan, Deny, Match, OverrideId, Queue, Reserve, key_part, serial};
 use crate::text;
 
 /// A bucket's rate and size, as configured.
@@ -224,8 +224,8 @@ impl Limit {
 
     /// Returns the kind of name that identifies its keys, alone or beside a source; `None`: no name does.
     #[must_use]
-    pub fn named_by(&self) -> Option<NamedBy> {
-        named_by(self.id_format, self.per_name)
+    pub fn key_part(&self) -> Option<KeyPart> {
+        key_part(self.id_format, self.per_name)
     }
 
     /// Returns the part of a packet's DNS question that names its buckets, alone or beside the source;
@@ -267,13 +267,13 @@ impl Limit {
         Self {
             id: built_in.id,
             default,
-            ..Self::named(built_in.name, built_in.id_format, built_in.cost)
+            ..Self::with_name(built_in.name, built_in.id_format, built_in.cost)
         }
     }
 
     /// Returns a limit with the defaults of all other fields. Its interned id is 0.
     #[must_use]
-    pub fn named(name: &str, id_format: IdFormat, cost: Cost) -> Self {
+    pub fn with_name(name: &str, id_format: IdFormat, cost: Cost) -> Self {
         Self {
             name: name.to_owned(),
             id: LimitId(0),

@@ -46,7 +46,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 use ipnet::{IpNet, Ipv6Net};
 use limiter_common::{
-    limit::{NameKind, NamedBy},
+    limit::{KeyPart, NameKind},
     reason::Action,
 };
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,7 @@ pub use self::{
     until_known::UntilKnown,
     uses::{ListUse, Overlap, Purpose},
 };
-pub(crate) use self::{embedded::NAT64_LENGTHS, limit::most_bits, overridden_name::named_by};
+pub(crate) use self::{embedded::NAT64_LENGTHS, limit::most_bits, overridden_name::key_part};
 
 /// A whole configuration of limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -256,7 +256,7 @@ impl Policy {
         let question = match requested_name {
             RequestedName::Question(question) => question,
             RequestedName::ServerName(name) => {
-                let is_named = limit.id_format.named_by() == Some(NamedBy::ServerName);
+                let is_named = limit.id_format.key_part() == Some(KeyPart::ServerName);
                 let key = longest_of(&self.server_names, name).filter(|_| is_named);
                 return key.map(OverriddenName::from);
             }

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use limiter_common::{
     dns::{WireQuestion, counted_class},
-    limit::{IdFormat, NameKind, NamedBy},
+    limit::{IdFormat, KeyPart, NameKind},
 };
 use thiserror::Error;
 
@@ -98,9 +98,9 @@ fn class_of(text: &str) -> Option<u16> {
 
 /// Returns the kind of name that identifies the keys of a limit, alone or beside a source; `None`: no name
 /// does.
-pub(crate) fn named_by(id_format: IdFormat, per_name: Option<NameKind>) -> Option<NamedBy> {
+pub(crate) fn key_part(id_format: IdFormat, per_name: Option<NameKind>) -> Option<KeyPart> {
     let format = per_name.map_or(id_format, NameKind::alone);
-    format.named_by().filter(|of| of.is_name())
+    format.key_part().filter(|of| of.is_name())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
 };
-use crate::protocol::{Confirm, Confirmed};
+use crate::protocol::{Confirm, ConfirmedPolicy};
 
 #[derive(Debug, Args)]
 pub(super) struct ConfirmArgs {
@@ -21,7 +21,7 @@ pub(super) struct ConfirmArgs {
 }
 
 pub(super) fn confirm(args: &ConfirmArgs) -> anyhow::Result<()> {
-    let Confirmed { generation } = args.read.query_daemon(Confirm)?;
+    let ConfirmedPolicy { generation } = args.read.query_daemon(Confirm)?;
     if args.output.json {
         return print_json(&json!({ "generation": generation }));
     }

@@ -24,7 +24,7 @@ pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
     Worker::start(
         "capacity",
         move || {
-            keep(&working);
+            update_rates(&working);
             working.watchdog.capacity.end();
         },
         move || ending.capacity.end(),
@@ -32,11 +32,11 @@ pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
 }
 
 /// Keeps the rates up to date until the daemon ends.
-fn keep(daemon: &Daemon) {
-    let mut keeper = Keeper::default();
+fn update_rates(daemon: &Daemon) {
+    let mut updater = RateUpdater::default();
     loop {
         daemon.watchdog.capacity.check_in();
-        let pause = if keeper.found.finders.is_empty() {
+        let pause = if updater.found.finders.is_empty() {
             CHECK_IN_INTERVAL
         } else {
             EVERY
@@ -44,14 +44,14 @@ fn keep(daemon: &Daemon) {
         if daemon.capacity.wait(pause) {
             return;
         }
-        keeper.poll(daemon);
-        daemon.capacity.store(keeper.found.clone());
+        updater.poll(daemon);
+        daemon.capacity.store(updater.found.clone());
     }
 }
 
 /// Finds the rates, from one poll to the next.
 #[derive(Default)]
-struct Keeper {
+struct RateUpdater {
     found: RateFinders,
     /// `None`: no rate was automatic yet, or the sources could not be opened, which the next poll retries.
     host: Option<Host>,
@@ -108,7 +108,7 @@ impl Host {
     }
 }
 
-impl Keeper {
+impl RateUpdater {
     /// Polls once; logs when polling starts to fail or to work again.
     fn poll(&mut self, daemon: &Daemon) {
         // The host may be slow to answer, so it is read before the datapath is locked.
@@ -181,7 +181,7 @@ impl Keeper {
     /// Moves each rate by the losses since the last poll, and gives it to the kernel.
     fn give(&mut self, datapath: &Datapath, seen: Option<HostLosses>) -> Result<(), FindError> {
         let finders = &mut self.found.finders;
-        let Some(reputation) = datapath.reputation().filter(|_| !finders.is_empty()) else {
+        let Some(source_maps) = datapath.source_maps().filter(|_| !finders.is_empty()) else {
             self.seen = None;
             return Ok(());
         };
@@ -194,7 +194,7 @@ impl Keeper {
                 finder.update(before, seen, traffic, now_ns);
             }
             let rate = CurrentRate::new(interval_of(finder.rate()), until_ns);
-            reputation.rates().set(*limit, rate)?;
+            source_maps.rates().set(*limit, rate)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::{
     connections::{BusyKey, BusyKeys, KeySnapshot, open_by_limit, status},
-    named::{bucket_named, limit_named},
+    labels::{bucket_label, limit_by_name},
 };
 use crate::protocol::{KeyList, KeyQuery, KeyStatus, OpenByLimit};
 
@@ -34,7 +34,7 @@ pub(super) fn list(
 ) -> Result<KeyList, BusyKeysError> {
     let manifest = datapath.manifest();
     let only = match &query.limit {
-        Some(name) => Some(limit_named(&manifest.policy, name)?),
+        Some(name) => Some(limit_by_name(&manifest.policy, name)?),
         None => None,
     };
     let found = keys.and_then(|keys| keys.of(manifest.generation));
@@ -93,12 +93,12 @@ fn key_status(
     let Some(found) = datapath.bucket_at(limit.id, CountId(key.count_id), key.ends)? else {
         return Ok(None);
     };
-    let Some(named) = bucket_named(datapath, &found, None) else {
+    let Some(label) = bucket_label(datapath, &found, None) else {
         return Ok(None);
     };
     Ok(Some(KeyStatus {
         limit: limit.name.clone(),
-        id: named.id,
+        id: label.id,
         open: key.open,
         most: found.parameters.connections(),
         waiting: datapath.waiting(&found.key)?,

@@ -68,7 +68,7 @@ impl CookieSecrets {
     /// Gives the kernel the secrets, and the present difference of the clocks.
     fn write_keys(&self, daemon: &Daemon) {
         let datapath = daemon.datapath();
-        let Some(reputation) = datapath.reputation() else {
+        let Some(source_maps) = datapath.source_maps() else {
             return;
         };
         let mut held = self.locked();
@@ -77,7 +77,7 @@ impl CookieSecrets {
         } else {
             CookieKeys::NONE
         };
-        if let Err(error) = reputation.cookies().set(keys) {
+        if let Err(error) = source_maps.cookies().set(keys) {
             held.fail_to_tell(&error);
         }
     }
@@ -131,8 +131,8 @@ impl SecretState {
     }
 }
 
-/// Keeps the kernel's data up to date, forever.
-pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
+/// Maintains the kernel's data up to date, forever.
+pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
     let mut watched = None;
     let mut watch = FileWatch::new([].into_iter());
     loop {

@@ -87,7 +87,7 @@ fn conclude(
 fn report_changes(daemon: &Daemon, previous: &PreviousPolicy) -> DiscardedState {
     let datapath = daemon.datapath();
     let attachments = datapath.attachments().iter();
-    for attachment in attachments.filter(|found| previous.lacked(found)) {
+    for attachment in attachments.filter(|found| previous.is_without(found)) {
         log_attached(attachment);
     }
     if let Err(error) = datapath.own_connection_status() {

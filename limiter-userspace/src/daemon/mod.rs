@@ -19,10 +19,10 @@ mod forwarded;
 mod guard;
 pub mod incidents;
 mod known;
+mod labels;
 mod listed;
 mod memory;
 mod messages;
-mod named;
 mod no_answers;
 mod offenders;
 mod options;
@@ -66,14 +66,14 @@ use tokio::{
 use tracing::info;
 
 pub use self::{
-    bans::{BanCounts, BanTotals, Maker, change_pinned, lift_pinned},
+    bans::{BanCounts, BanTotals, OriginKind, change_pinned, lift_pinned},
     connections::{open_by_limit, status as connections},
     error::{DaemonError, ReloadError, StartupError},
     exporter::{BindResult, Exporters, Listener, ListenerAt},
     incidents::IncidentLine,
     known::change_known_pinned,
     options::Options,
-    queries::Hold,
+    queries::SourceBlock,
     queues::by_name as queues,
     respond::MapCall,
     shared::Daemon,
@@ -161,25 +161,25 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         () = daemon.not_confirmed.notified() => EndReason::NotConfirmed,
         _ = interrupt.recv() => EndReason::Stop,
         _ = terminate.recv() => EndReason::Stop,
-        never = watch::interfaces::keep(&daemon) => match never {},
+        never = watch::interfaces::maintain(&daemon) => match never {},
         never = reload::on_request(
             &daemon, started.requests, hang_up, started.files, started.feeds,
         ) => match never {},
         never = incidents::watch(&daemon, quiet) => match never {},
         never = service::stay_alive(&daemon.watchdog) => match never {},
         never = logging::log_lost() => match never {},
-        never = state::keep(&daemon) => match never {},
+        never = state::maintain(&daemon) => match never {},
         never = automatic::watch(&daemon) => match never {},
         never = bans::sweep(&daemon) => match never {},
         // In boxes, as all of these together are too large for the stack.
-        never = Box::pin(started.own_addresses.keep(&daemon)) => match never {},
-        never = Box::pin(sent_back::keep(&daemon)) => match never {},
-        never = Box::pin(dns_cookies::keep(&daemon)) => match never {},
-        never = Box::pin(syn_cookies::keep(&daemon)) => match never {},
-        never = Box::pin(rmem_max::keep(&daemon)) => match never {},
-        never = Box::pin(connections::keep(&daemon)) => match never {},
-        never = texts::keep(&daemon) => match never {},
-        never = pins::keep(&daemon) => match never {},
+        never = Box::pin(started.own_addresses.maintain(&daemon)) => match never {},
+        never = Box::pin(sent_back::maintain(&daemon)) => match never {},
+        never = Box::pin(dns_cookies::maintain(&daemon)) => match never {},
+        never = Box::pin(syn_cookies::maintain(&daemon)) => match never {},
+        never = Box::pin(rmem_max::maintain(&daemon)) => match never {},
+        never = Box::pin(connections::maintain(&daemon)) => match never {},
+        never = texts::maintain(&daemon) => match never {},
+        never = pins::maintain(&daemon) => match never {},
     };
     service::stopping();
     // Stop before saving: packets pass, even if the file cannot be saved.

@@ -15,7 +15,7 @@ use limiter_policy::{
 };
 use thiserror::Error;
 
-use super::{named::limit_named, texts::Texts};
+use super::{labels::limit_by_name, texts::Texts};
 use crate::protocol::{
     ALL_PACKETS, Grouping, LastDrop, MAX_OFFENDERS, OffenderList, OffenderQuery, OffenderStatus,
 };
@@ -49,7 +49,7 @@ pub(super) fn list(
         return Err(OffendersError::Off);
     }
     let limit = match &query.limit {
-        Some(name) => Some(limit_named(policy, name)?),
+        Some(name) => Some(limit_by_name(policy, name)?),
         None => None,
     };
     let recorded = datapath.offenders()?;
@@ -98,7 +98,7 @@ pub(super) fn list(
 /// Formats the key of dropped packets: a name by its text, in visible ASCII, if it is known.
 pub(super) fn key_text(datapath: &Datapath, texts: Option<&Texts>, key: &Key) -> String {
     let text = match key {
-        Key::Number(named_by, number) => named_by
+        Key::Number(key_part, number) => key_part
             .name_kind()
             .and_then(|kind| texts?.get(kind, *number)),
         _ => None,
@@ -243,8 +243,8 @@ fn grouped<'o>(
 
 /// Returns the key under which a grouping reports an offender.
 fn group_key(key: &OffenderKey, by: Grouping) -> Key {
-    if let Some((named_by, number)) = key.name() {
-        return Key::Number(named_by, number);
+    if let Some((key_part, number)) = key.name() {
+        return Key::Number(key_part, number);
     }
     let prefix_length = prefix_length(by, key.address().family);
     Key::Source {
@@ -265,7 +265,7 @@ fn sort_key(key: &Key) -> (Option<IpAddr>, u64) {
 
 #[cfg(test)]
 mod tests {
-    use limiter_common::limit::NamedBy;
+    use limiter_common::limit::KeyPart;
 
     use super::*;
 
@@ -341,17 +341,17 @@ mod tests {
 
     #[test]
     fn names_have_no_addresses() {
-        let of = |limit, named_by, number, drops| {
+        let of = |limit, key_part, number, drops| {
             let (_, record) = offender(limit, "192.0.2.1", drops, [1, 2]);
             (
-                OffenderKey::of_name(LimitId(limit), named_by, number),
+                OffenderKey::of_name(LimitId(limit), key_part, number),
                 record,
             )
         };
         let names = [
-            of(1, NamedBy::Zone, 7, 5),
-            of(1, NamedBy::Domain, 7, 6),
-            of(2, NamedBy::ServerName, 7, 7),
+            of(1, KeyPart::Zone, 7, 5),
+            of(1, KeyPart::Domain, 7, 6),
+            of(2, KeyPart::ServerName, 7, 7),
         ];
         let groups = grouped(&names, Grouping::Name);
         let found: Vec<_> = groups
@@ -361,9 +361,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                (2, Key::Number(NamedBy::ServerName, 7), 0, 7),
-                (1, Key::Number(NamedBy::Domain, 7), 0, 6),
-                (1, Key::Number(NamedBy::Zone, 7), 0, 5),
+                (2, Key::Number(KeyPart::ServerName, 7), 0, 7),
+                (1, Key::Number(KeyPart::Domain, 7), 0, 6),
+                (1, Key::Number(KeyPart::Zone, 7), 0, 5),
             ]
         );
     }

@@ -45,29 +45,29 @@ enum OwnAddressError {
     Datapath(#[from] DatapathError),
 }
 
-/// Keeps the kernel's set of addresses up to date.
-pub(super) struct OwnAddressKeeper {
+/// Maintains the kernel's set of addresses up to date.
+pub(super) struct OwnAddressUpdater {
     routes: Channel,
     events: Option<Events>,
     /// The log says that the kernel sends no events.
     is_reported: bool,
 }
 
-impl OwnAddressKeeper {
+impl OwnAddressUpdater {
     /// Gives the kernel the addresses for the first time.
     pub(super) async fn start(daemon: &Daemon) -> Self {
-        let mut keeper = Self {
+        let mut updater = Self {
             routes: Channel::new(NETLINK_ROUTE).with_most(MOST),
             events: None,
             is_reported: false,
         };
-        keeper.listen();
-        keeper.poll(daemon).await;
-        keeper
+        updater.listen();
+        updater.poll(daemon).await;
+        updater
     }
 
     /// Gives it each change, forever.
-    pub(super) async fn keep(mut self, daemon: &Daemon) -> Infallible {
+    pub(super) async fn maintain(mut self, daemon: &Daemon) -> Infallible {
         loop {
             let pause = if daemon.no_answers.reason().is_none() {
                 INTERVAL
@@ -117,12 +117,12 @@ impl OwnAddressKeeper {
             Err(_) => Err(OwnAddressError::Late),
         };
         let datapath = daemon.datapath();
-        let Some(reputation) = datapath.reputation() else {
+        let Some(source_maps) = datapath.source_maps() else {
             return;
         };
         let reported = read.and_then(|addresses| {
             let addresses: BTreeSet<_> = addresses.into_iter().collect();
-            Ok(reputation.own().set(&addresses)?)
+            Ok(source_maps.own().set(&addresses)?)
         });
         let answers = datapath.manifest().policy.answers_in_use().is_some();
         match reported {
@@ -133,7 +133,7 @@ impl OwnAddressKeeper {
             }
             Err(unknown) => {
                 let mut reason = unknown.to_string();
-                if let Err(error) = reputation.own().forget() {
+                if let Err(error) = source_maps.own().forget() {
                     reason = format!("{reason}, nor can its set of them be marked so: {error}");
                 }
                 let before = daemon.no_answers.set(Some(reason.clone()));

@@ -12,7 +12,7 @@ use super::shared::Daemon;
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Checks the pins, forever; logs a failure, and whenever it changes.
-pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
+pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
     let mut before = None;
     loop {
         sleep(INTERVAL).await;

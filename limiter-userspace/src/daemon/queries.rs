@@ -10,7 +10,7 @@ use limiter_datapath::kernel::DatapathError;
 
 use super::{
     bans,
-    named::bucket_named,
+    labels::bucket_label,
     respond::MapCall,
     responses::{explain_limit, packets},
     shared::Daemon,
@@ -18,7 +18,7 @@ use super::{
 use crate::protocol::{Failure, LimitExplanation, bans::BanStatus};
 
 /// Why packets of a source do not pass now, and until when.
-pub struct Hold {
+pub struct SourceBlock {
     /// The widest ban that holds; `None`: none does.
     pub ban: Option<BanStatus>,
     /// Nanoseconds until the limit has a token for it again; `None`: it has one.
@@ -54,15 +54,15 @@ impl Daemon {
     }
 
     /// Returns why packets of an address do not pass.
-    pub fn hold(&self, address: IpAddr, limit: &str) -> Result<Hold, DatapathError> {
+    pub fn hold(&self, address: IpAddr, limit: &str) -> Result<SourceBlock, DatapathError> {
         let datapath = self.datapath();
         let bans = bans::of_address(&datapath, address)?;
         let limit_buckets = datapath.limit_buckets(address, None, None)?;
         let retry_in_ns = limit_buckets.iter().filter_map(|limit_bucket| {
-            let named = bucket_named(&datapath, limit_bucket, None)?;
-            (named.limit.name == limit).then_some(limit_bucket.level.retry_in_ns)
+            let label = bucket_label(&datapath, limit_bucket, None)?;
+            (label.limit.name == limit).then_some(limit_bucket.level.retry_in_ns)
         });
-        Ok(Hold {
+        Ok(SourceBlock {
             ban: bans.into_iter().find(|ban| ban.excluded_by.is_none()),
             retry_in_ns: retry_in_ns.max().filter(|ns| *ns > 0),
         })

@@ -12,7 +12,7 @@ pub(super) fn by_limit(datapath: &Datapath) -> Result<BTreeMap<u16, QueueStatus>
     let queues: Vec<_> = limits
         .filter_map(|limit| Some((limit.id, limit.queue?)))
         .collect();
-    let (false, Some(maps)) = (queues.is_empty(), datapath.reputation()) else {
+    let (false, Some(maps)) = (queues.is_empty(), datapath.source_maps()) else {
         return Ok(BTreeMap::new());
     };
     let maps = maps.connections().queues();

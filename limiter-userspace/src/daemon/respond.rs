@@ -16,10 +16,10 @@ use super::{
 use crate::{
     control::server::Reply,
     protocol::{
-        AcceptList, AcceptedFiles, Call, Confirm, Confirmed, Detach, EndPush, Explain, Failure,
-        FleetQuery, KeyQuery, KnownSourceQuery, LiftBans, ListsQuery, OffenderQuery, PolicyQuery,
-        PushProgress, RefundQuery, Reload, Request, ResetQuery, RolloutQuery, RolloutStatus,
-        SievesQuery, StatusQuery, TestLists,
+        AcceptList, AcceptedFiles, Call, Confirm, ConfirmedPolicy, Detach, EndPush, Explain,
+        Failure, FleetQuery, KeyQuery, KnownSourceQuery, LiftBans, ListsQuery, OffenderQuery,
+        PolicyQuery, PushProgress, RefundQuery, Reload, Request, ResetQuery, RolloutQuery,
+        RolloutStatus, SievesQuery, StatusQuery, TestLists,
         bans::{BanChanges, BansQuery},
         known::{KnownChanges, KnownQuery},
     },
@@ -82,7 +82,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Reply {
         Request::Reload(Reload) => Reply::to::<Reload>(daemon.reloads.reload().await),
         Request::Confirm(Confirm) => {
             let confirmed = confirm::confirm(&daemon).await;
-            Reply::to::<Confirm>(confirmed.map(|generation| Confirmed { generation }))
+            Reply::to::<Confirm>(confirmed.map(|generation| ConfirmedPolicy { generation }))
         }
         // The daemon ends once the response is sent.
         Request::Detach(Detach) => Reply::to::<Detach>(Ok::<_, Failure>(())),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 use super::{
     bans, capacity, connections,
-    named::{NamedBucket, bucket_named},
+    labels::{BucketLabel, bucket_label},
     offenders, queues, server_names,
     shared::Daemon,
     sieves, standing,
@@ -234,7 +234,7 @@ pub(super) fn explain(datapath: &Datapath, query: &Explain) -> Result<Explanatio
 /// nothing to exempt them from.
 fn own_connections(datapath: &Datapath, address: IpAddr) -> Result<Option<u64>, DatapathError> {
     let exempts = datapath.manifest().policy.exempts_own_connections();
-    let Some(maps) = datapath.reputation().filter(|_| exempts) else {
+    let Some(maps) = datapath.source_maps().filter(|_| exempts) else {
         return Ok(None);
     };
     let count = maps.own_connections().count_to(&address.into())?;
@@ -281,11 +281,11 @@ pub(super) fn explain_limit(
     limit_bucket: &LimitBucket,
     name_query: Option<&NameQuery<'_>>,
 ) -> Option<LimitExplanation> {
-    let NamedBucket {
+    let BucketLabel {
         limit,
         id,
         interface,
-    } = bucket_named(
+    } = bucket_label(
         datapath,
         limit_bucket,
         name_query.and_then(|name_query| name_query.names.as_ref()),

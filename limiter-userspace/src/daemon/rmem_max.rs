@@ -54,7 +54,7 @@ enum WindowScaleError {
 }
 
 /// Renews the value, forever, while a limit answers with SYN cookies; logs whether it is known.
-pub(super) async fn keep(daemon: &Daemon) -> Infallible {
+pub(super) async fn maintain(daemon: &Daemon) -> Infallible {
     let mut routes = Channel::new(NETLINK_ROUTE).with_most(MOST_ROUTES);
     let mut read_at: Option<Instant> = None;
     let mut bounded = Ok(());
@@ -88,7 +88,7 @@ fn write_map(daemon: &Daemon, bytes: u32) -> Option<String> {
     let holds = u64::try_from(HOLDS.as_nanos()).unwrap_or(0);
     let word = RmemMax::new(bytes, monotonic_now() + holds);
     let datapath = daemon.datapath();
-    let set = datapath.reputation()?.rmem_max().set(word);
+    let set = datapath.source_maps()?.rmem_max().set(word);
     set.err().map(|error| error.to_string())
 }
 

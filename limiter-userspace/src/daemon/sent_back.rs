@@ -16,7 +16,7 @@ use super::shared::Daemon;
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Checks, forever; logs changes.
-pub(super) async fn keep(daemon: &Daemon) -> Infallible {
+pub(super) async fn maintain(daemon: &Daemon) -> Infallible {
     let mut before = BTreeMap::new();
     loop {
         let warnings = poll(daemon).await;

@@ -15,7 +15,7 @@ use limiter_policy::policy::Limit;
 
 use super::{
     automatic::Outcomes,
-    bans::{BanCounts, BanKeeper},
+    bans::{BanCounts, SharedBanIndex},
     capacity::{self, Capacity},
     changes::{Changes, Confirmer},
     connections::BusyKeys,
@@ -29,7 +29,7 @@ use super::{
     requests::Requests,
     server_names::{self, NamerHandle},
     sieves::{self, Pressures},
-    state::StateKeeper,
+    state::StateSaver,
     texts::Texts,
     warnings::Warnings,
     watch::problems::InterfaceProblems,
@@ -46,10 +46,10 @@ pub struct Daemon {
     /// The users who may read the daemon's state.
     pub(super) read_access: ReadAccess,
     /// Saves bucket debts; `None`: no state file is configured.
-    pub(super) state: Option<StateKeeper>,
+    pub(super) state: Option<StateSaver>,
     datapath: RwLock<Datapath>,
     /// The counts of bans, beside the kernel's map.
-    pub(super) bans: BanKeeper,
+    pub(super) bans: SharedBanIndex,
     /// The daemon's part in a fleet; `None`: it is alone.
     pub(super) fleet: Option<Arc<Fleet>>,
     /// Finds the addresses that must not be banned.
@@ -119,7 +119,7 @@ impl Daemon {
     pub(super) fn new(
         options: Options,
         read_access: ReadAccess,
-        state: Option<StateKeeper>,
+        state: Option<StateSaver>,
         fleet: Option<Arc<Fleet>>,
         reloads: Requests,
         datapath: Datapath,
@@ -130,7 +130,7 @@ impl Daemon {
             read_access,
             state,
             datapath: RwLock::new(datapath),
-            bans: BanKeeper::default(),
+            bans: SharedBanIndex::default(),
             fleet,
             guard: Guard::default(),
             incidents: RecentIncidents::default(),
@@ -206,7 +206,7 @@ impl Daemon {
     /// The outcome of saving the state; `None`: no state file is configured.
     #[must_use]
     pub fn state_status(&self) -> Option<StateStatus> {
-        self.state.as_ref().map(StateKeeper::status)
+        self.state.as_ref().map(StateSaver::status)
     }
 
     /// The fleet's status; `None`: the daemon is alone.

@@ -24,13 +24,13 @@ use super::{
     feeds::FeedUpdater,
     fleet::{self, Fleet},
     options::Options,
-    own_addresses::OwnAddressKeeper,
+    own_addresses::OwnAddressUpdater,
     requests::{RequestQueue, Requests},
     server_names,
     shared::{Daemon, ReadAccess},
     sieves,
     starting_point::StartingPoint,
-    state::{ResumeState, StateKeeper},
+    state::{ResumeState, StateSaver},
     watch::files::FileWatch,
     worker::Worker,
 };
@@ -53,7 +53,7 @@ pub(super) struct Components {
     pub(super) files: FileWatch,
     /// The files of its lists.
     pub(super) feeds: FeedUpdater,
-    pub(super) own_addresses: OwnAddressKeeper,
+    pub(super) own_addresses: OwnAddressUpdater,
 }
 
 pub(super) async fn start(
@@ -142,7 +142,7 @@ pub(super) async fn start(
         let leases = fleet::start_leases(&daemon, fleet);
         threads.push(leases.map_err(StartupError::Thread)?);
     }
-    let own_addresses = OwnAddressKeeper::start(&daemon).await;
+    let own_addresses = OwnAddressUpdater::start(&daemon).await;
     for listener in [listener, page_listener].into_iter().flatten() {
         let serving = listener.serve(Arc::clone(&daemon));
         threads.push(serving.map_err(StartupError::Thread)?);
@@ -219,7 +219,7 @@ fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
 /// The first configuration and the state to continue from.
 struct InitialState {
     read: LoadedConfig,
-    state: Option<StateKeeper>,
+    state: Option<StateSaver>,
     resumed: Option<ResumeState>,
 }
 
@@ -234,7 +234,7 @@ impl InitialState {
         let mut state = None;
         let mut resumed = None;
         let read = LoadedConfig::load(&options.config, feeds, None, |config| {
-            state = config.state.clone().map(StateKeeper::new);
+            state = config.state.clone().map(StateSaver::new);
             if let Some(pinned) = pinned {
                 state
                     .as_ref()

@@ -12,7 +12,7 @@ use crate::syn_cookies::{Host, are_used, warnings};
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Checks, forever; logs changes.
-pub(super) async fn keep(daemon: &Daemon) -> Infallible {
+pub(super) async fn maintain(daemon: &Daemon) -> Infallible {
     let mut before: BTreeMap<String, String> = BTreeMap::new();
     loop {
         let found = poll(daemon).await;

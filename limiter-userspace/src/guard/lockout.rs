@@ -5,7 +5,7 @@ use std::{net::IpAddr, ops::RangeInclusive};
 use ipnet::IpNet;
 use limiter_common::{
     address::{Address, Family},
-    limit::{Cost, NamedBy},
+    limit::{Cost, KeyPart},
 };
 use limiter_policy::policy::{Limit, Listing, Match, Mode, Policy, Rate, TcpFlags};
 
@@ -137,7 +137,7 @@ pub(super) fn counts(policy: &Policy, limit: &Limit, guarded: &GuardedAddress) -
 
 /// Returns the key of the limit's bucket for the address; `None`: it has no bucket.
 pub(super) fn budget_key(policy: &Policy, limit: &Limit, address: IpAddr) -> Option<BudgetKey> {
-    match limit.id_format.named_by() {
+    match limit.id_format.key_part() {
         None if limit.id_format.range().is_none() => Some(BudgetKey::Own),
         None => {
             let family = Address::from(address).family;
@@ -145,7 +145,7 @@ pub(super) fn budget_key(policy: &Policy, limit: &Limit, address: IpAddr) -> Opt
             let range = IpNet::new(address, length).ok()?.trunc();
             Some(BudgetKey::Range(range))
         }
-        Some(NamedBy::Subscriber) => {
+        Some(KeyPart::Subscriber) => {
             let subscriber = policy.subscriber_of(address)?;
             Some(BudgetKey::Subscriber(subscriber))
         }
@@ -198,9 +198,9 @@ impl Packets {
     fn least(&self, limit: &Limit) -> Rate {
         let least = match limit.cost {
             Cost::Handshakes => CONNECTIONS,
-            Cost::Packets | Cost::NewConnections if self.open_connections() => CONNECTIONS,
+            Cost::Packets | Cost::NewConnections if self.may_open_connections() => CONNECTIONS,
             Cost::Connections => Rate::of_connections(CONNECTIONS.burst),
-            Cost::Bytes if self.open_connections() => CONNECTION_BYTES,
+            Cost::Bytes if self.may_open_connections() => CONNECTION_BYTES,
             Cost::Packets | Cost::NewConnections | Cost::NewNames => PACKETS,
             Cost::Bytes => BYTES,
         };

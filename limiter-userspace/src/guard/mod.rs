@@ -83,7 +83,7 @@ fn in_words(policy: &Policy, guarded_addresses: &GuardedAddresses) -> Vec<String
 
 /// Returns this host's own peers with replies that limits of a policy count.
 pub async fn counted_peers(policy: &Policy) -> Result<Vec<CountedPeer<'_>>, PeersError> {
-    let peers = own_peers::peers(peers::count_by_tcp(policy)).await?;
+    let peers = own_peers::peers(peers::are_tcp_replies_counted(policy)).await?;
     Ok(peers::counted(policy, &peers))
 }
 

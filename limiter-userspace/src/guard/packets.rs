@@ -22,7 +22,7 @@ pub(super) struct Ports {
 }
 
 impl Packets {
-    pub(super) fn open_connections(&self) -> bool {
+    pub(super) fn may_open_connections(&self) -> bool {
         self.tcp_flags == Some(TcpFlags::SYN)
     }
 
@@ -59,7 +59,7 @@ impl Packets {
                 .any(|number| types.names(self.protocol, *number));
         // Any segment except a SYN belongs to an open connection.
         let states = limit.tcp_states();
-        let state = if self.open_connections() {
+        let state = if self.may_open_connections() {
             TcpState::New
         } else {
             TcpState::Established
@@ -70,7 +70,7 @@ impl Packets {
             matching.destinations.is_empty() || destinations.any(|to| to.contains(&destination))
         });
         (matching.protocols.is_empty() || matching.protocols.contains(&self.protocol))
-            && (matches!(limit.cost, Cost::Packets | Cost::Bytes) || self.open_connections())
+            && (matches!(limit.cost, Cost::Packets | Cost::Bytes) || self.may_open_connections())
             && ports
             && flags
             && has_type

@@ -57,7 +57,7 @@ pub struct PeerBudget<'p> {
 }
 
 /// Returns whether replies by TCP count, too.
-pub(super) fn count_by_tcp(policy: &Policy) -> bool {
+pub(super) fn are_tcp_replies_counted(policy: &Policy) -> bool {
     policy.own_connections == OwnConnections::Limit
 }
 
@@ -65,7 +65,7 @@ pub(super) fn count_by_tcp(policy: &Policy) -> bool {
 pub(super) fn counted<'p>(policy: &'p Policy, peers: &BTreeSet<Peer>) -> Vec<CountedPeer<'p>> {
     let mut counted: Vec<CountedPeer<'p>> = Vec::new();
     for peer in peers {
-        let is_exempt = peer.by_tcp && !count_by_tcp(policy);
+        let is_exempt = peer.by_tcp && !are_tcp_replies_counted(policy);
         if is_exempt || policy.listing_of(peer.address) != Listing::default() {
             continue;
         }
@@ -94,7 +94,7 @@ pub(super) fn counted<'p>(policy: &'p Policy, peers: &BTreeSet<Peer>) -> Vec<Cou
 fn budget<'p>(policy: &'p Policy, limit: &'p Limit, peer: &Peer) -> Option<PeerBudget<'p>> {
     let address = peer.address;
     if limit.mode != Mode::Enforce
-        || limit.id_format.named_by().is_some()
+        || limit.id_format.key_part().is_some()
         || policy.listing_with(limit, address) != Listing::default()
         || !peer.replies().are_counted_by(limit)
     {

@@ -24,7 +24,7 @@ const LASTS: Duration = TO_END.saturating_sub(Duration::from_secs(3));
 const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
-struct Second<'r> {
+struct RateEvent<'r> {
     at: i64,
     passed: f64,
     dropped: f64,
@@ -39,7 +39,7 @@ pub(super) fn event(recorded: &RecorderState, counted: &ByReason) -> Option<Stri
     let slot = recorded.history.seconds().slots().next_back()?;
     let total = |action| rounded(sum(slot, recorded.malformed, action));
     let each = || Reason::ALL.iter().enumerate();
-    serde_json::to_string(&Second {
+    serde_json::to_string(&RateEvent {
         at: slot.at,
         passed: total(Action::Pass),
         dropped: total(Action::Drop),

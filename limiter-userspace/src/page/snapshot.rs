@@ -16,7 +16,7 @@ use thiserror::Error;
 use super::{rates::LimitRate, recorder::Recorder};
 use crate::{
     cli::render::{count, duration},
-    daemon::{Daemon, Hold, IncidentLine, automatic::Outcome},
+    daemon::{Daemon, IncidentLine, SourceBlock, automatic::Outcome},
     fresh::ShortCache,
     protocol::{
         Failure, FleetStatus, Grouping, KeyQuery, KeyStatus, LimitExplanation, LimitStatus,
@@ -75,7 +75,7 @@ pub(super) struct Snapshot {
 pub(super) struct Offenders {
     pub(super) list: OffenderList,
     /// The end of the drops and the reason; `None`: the row is not an address.
-    pub(super) holds: Vec<Option<Hold>>,
+    pub(super) holds: Vec<Option<SourceBlock>>,
 }
 
 pub(super) struct LimitRow {
@@ -228,7 +228,7 @@ fn keys(daemon: &Daemon, status: &Status) -> Result<Vec<KeyStatus>, ReadError> {
 pub(super) fn holds(
     daemon: &Daemon,
     offenders: &[OffenderStatus],
-) -> Result<Vec<Option<Hold>>, DatapathError> {
+) -> Result<Vec<Option<SourceBlock>>, DatapathError> {
     let hold = |offender: &OffenderStatus| {
         let address = offender.id.parse::<IpAddr>().ok();
         let hold = address.map(|address| daemon.hold(address, &offender.limit));

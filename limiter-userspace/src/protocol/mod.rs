@@ -31,9 +31,9 @@ pub use self::{
     },
     reload::{History, LastReload, ReloadResult, SettingDiff},
     request::{
-        AcceptList, AcceptedFiles, BansLifted, Call, Confirm, Confirmed, Detach, EndPush, Explain,
-        Failure, FleetQuery, KnownSourceQuery, LiftBans, ListsQuery, PolicyQuery, PushProgress,
-        Reload, Request, Response, SievesQuery, StatusQuery, TestLists,
+        AcceptList, AcceptedFiles, BansLifted, Call, Confirm, ConfirmedPolicy, Detach, EndPush,
+        Explain, Failure, FleetQuery, KnownSourceQuery, LiftBans, ListsQuery, PolicyQuery,
+        PushProgress, Reload, Request, Response, SievesQuery, StatusQuery, TestLists,
     },
     reset::{BucketReset, BucketSelector, RefundQuery, ResetList, ResetQuery},
     rollout::{RolloutNode, RolloutQuery, RolloutStatus},

@@ -122,7 +122,7 @@ requests! {
         /// Read the configuration again and put it in force.
         Reload(Reload) -> ReloadResult;
         /// Keep the policy that waits to be confirmed.
-        Confirm(Confirm) -> Confirmed;
+        Confirm(Confirm) -> ConfirmedPolicy;
         /// Detach every program, remove every pin, and end, as soon as the response is sent.
         Detach(Detach) -> ();
     }
@@ -233,7 +233,7 @@ pub struct EndPush {
 
 /// The response to [`Request::Confirm`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Confirmed {
+pub struct ConfirmedPolicy {
     /// The number of the policy.
     pub generation: u64,
 }

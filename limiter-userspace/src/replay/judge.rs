@@ -6,10 +6,10 @@ use limiter_capture::Packet;
 use limiter_common::{
     address::Address,
     answer::Answer,
+    classified_packet::ClassifiedPacket,
     cookie::{CookieKeys, Secret},
     decide::{Account, Verdict, account},
     dns::{self, Message},
-    judged,
     key::BucketKey,
     limit::LimitId,
     packet::{self, Facts, Frame as _},
@@ -100,9 +100,9 @@ pub struct Level {
     pub when_full: u64,
 }
 
-/// A judged packet.
+/// A packet and its verdict.
 #[derive(Clone, Copy, Debug)]
-pub struct JudgedPacket {
+pub struct ReplayedPacket {
     /// Its number, from 1.
     pub number: u64,
     /// Nanoseconds since the first packet.
@@ -138,7 +138,7 @@ pub struct Replay {
     first_ns: Option<i128>,
     number: u64,
     /// The last packet, as limits see it; `None`: no limit sees it.
-    last: Option<judged::Packet>,
+    last: Option<ClassifiedPacket>,
     suffixes: DomainLabels,
 }
 
@@ -187,7 +187,7 @@ impl Replay {
     }
 
     /// Decides on the next packet.
-    pub fn judge(&mut self, packet: &Packet<'_>) -> Result<JudgedPacket, ReplayError> {
+    pub fn judge(&mut self, packet: &Packet<'_>) -> Result<ReplayedPacket, ReplayError> {
         self.number += 1;
         let number = self.number;
         let first_ns = *self.first_ns.get_or_insert(packet.time_ns);
@@ -243,7 +243,7 @@ impl Replay {
         let class = classify(&self.policy, &facts.source).filter(|_| is_counted);
         self.last = class.map(|class| {
             let name_match = dns::match_frame(&self.policy, &frame, facts.datagram);
-            judged::Packet {
+            ClassifiedPacket {
                 facts,
                 class: *class,
                 now,
@@ -256,7 +256,7 @@ impl Replay {
                 .map_err(engine_error)?,
             _ => None,
         };
-        Ok(JudgedPacket {
+        Ok(ReplayedPacket {
             number,
             t_ns,
             length: frame.length() as u64,
@@ -268,10 +268,10 @@ impl Replay {
         })
     }
 
-    /// Returns the frame that answers `packet`, the last one, judged as `judged`; `None`: there is no answer.
+    /// Returns the frame that answers `packet`, the last one, with the verdict of `replayed`; `None`: there is no answer.
     #[must_use]
-    pub fn answer(&self, packet: &Packet<'_>, judged: &JudgedPacket) -> Option<Vec<u8>> {
-        let is_answered = judged.verdict.answer() != Answer::Drop;
+    pub fn answer(&self, packet: &Packet<'_>, replayed: &ReplayedPacket) -> Option<Vec<u8>> {
+        let is_answered = replayed.verdict.answer() != Answer::Drop;
         is_answered.then(|| self.engine.answer(&packet.frame))
     }
 
@@ -356,7 +356,7 @@ impl Replay {
     /// decision.
     fn strictest(
         &self,
-        packet: &judged::Packet,
+        packet: &ClassifiedPacket,
         verdict: &Verdict,
         action: Action,
     ) -> Result<Option<StrictestLimit>, EngineError> {
@@ -382,13 +382,13 @@ impl Replay {
         Ok(strictest)
     }
 
-    /// Returns the buckets of all limits that count the last packet, judged as `judged`.
+    /// Returns the buckets of all limits that count the last packet, with the verdict of `replayed`.
     pub fn levels(
         &self,
-        judged: &JudgedPacket,
+        replayed: &ReplayedPacket,
     ) -> impl Iterator<Item = Result<Level, EngineError>> {
         let packet = self.last.as_ref();
-        limit_indices(judged.verdict.matched).filter_map(move |limit_index| {
+        limit_indices(replayed.verdict.matched).filter_map(move |limit_index| {
             let packet = packet?;
             let (key, parameters, cost) = self.charged(packet, limit_index)?;
             let report = self.report(packet, limit_index, (&key, &parameters, cost));
@@ -403,7 +403,7 @@ impl Replay {
     /// Returns the packet's bucket at a limit, with the parameters in force, and the packet's cost.
     fn charged(
         &self,
-        packet: &judged::Packet,
+        packet: &ClassifiedPacket,
         limit_index: u32,
     ) -> Option<(BucketKey, Parameters, u64)> {
         let Account {
@@ -424,7 +424,7 @@ impl Replay {
     /// opened.
     fn report(
         &self,
-        packet: &judged::Packet,
+        packet: &ClassifiedPacket,
         limit_index: u32,
         (key, parameters, cost): (&BucketKey, &Parameters, u64),
     ) -> Result<Report, EngineError> {

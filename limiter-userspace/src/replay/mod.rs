@@ -23,7 +23,7 @@ pub use self::{
     connections::ConnectionCounts,
     handshakes::HandshakeCounts,
     judge::{
-        JudgedPacket, Level, Replay, ReplayError, SieveReplay, StrictestLimit, TimeRangeError,
+        Level, Replay, ReplayError, ReplayedPacket, SieveReplay, StrictestLimit, TimeRangeError,
         limit_indices,
     },
     pressure::PressureSummary,

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashMap, net::IpAddr};
 
 use limiter_common::{address::Address, counters::Traffic, reason::Action};
 
-use super::JudgedPacket;
+use super::ReplayedPacket;
 
 /// The most sources to track, which keeps memory below about 100 MB under any flood.
 const MOST: usize = 1 << 18;
@@ -56,7 +56,7 @@ pub struct DroppedSource {
 
 impl Sources {
     /// Adds a packet.
-    pub fn add(&mut self, packet: &JudgedPacket) {
+    pub fn add(&mut self, packet: &ReplayedPacket) {
         let Some(source) = packet.source else {
             return;
         };
@@ -75,7 +75,7 @@ impl Sources {
         }
     }
 
-    fn add_drop(&mut self, source: Address, packet: &JudgedPacket) {
+    fn add_drop(&mut self, source: Address, packet: &ReplayedPacket) {
         let full = self.followed.len() >= MOST;
         if full && !self.followed.contains_key(&source) {
             self.missed += 1;
@@ -172,8 +172,8 @@ mod tests {
 
     const SOURCE: Address = Address::v4([192, 0, 2, 1]);
 
-    fn packet(t_ns: i64, reason: Reason, source: Address) -> JudgedPacket {
-        JudgedPacket {
+    fn packet(t_ns: i64, reason: Reason, source: Address) -> ReplayedPacket {
+        ReplayedPacket {
             number: 1,
             t_ns,
             length: 100,

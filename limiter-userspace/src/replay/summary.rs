@@ -10,7 +10,7 @@ use limiter_common::{
     standing::Standing,
 };
 
-use super::{JudgedPacket, judge::limit_indices};
+use super::{ReplayedPacket, judge::limit_indices};
 
 /// Counts judged packets.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Summary {
     }
 
     /// Counts a packet.
-    pub fn add(&mut self, packet: &JudgedPacket) {
+    pub fn add(&mut self, packet: &ReplayedPacket) {
         let carried = Traffic::of_frame(packet.length);
         self.reasons[packet.verdict.reason as usize] += carried;
         self.cut += u64::from(packet.cut);

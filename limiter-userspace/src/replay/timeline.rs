@@ -2,7 +2,7 @@
 
 use limiter_common::reason::{Action, REASON_COUNT, Reason};
 
-use super::JudgedPacket;
+use super::ReplayedPacket;
 
 /// The narrowest bin in nanoseconds: shorter ones would show single packets as rates of millions.
 const NARROWEST_NS: u64 = 1_000_000;
@@ -44,7 +44,7 @@ impl Timeline {
     }
 
     /// Counts a packet; a time before the first packet counts as the first packet's.
-    pub fn add(&mut self, packet: &JudgedPacket) {
+    pub fn add(&mut self, packet: &ReplayedPacket) {
         let t_ns = u64::try_from(packet.t_ns).unwrap_or(0);
         self.end_ns = self.end_ns.max(t_ns);
         let fate = match (packet.action, packet.verdict.refused_by()) {
@@ -138,8 +138,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn packet(t_ns: i64, reason: Reason) -> JudgedPacket {
-        JudgedPacket {
+    fn packet(t_ns: i64, reason: Reason) -> ReplayedPacket {
+        ReplayedPacket {
             number: 1,
             t_ns,
             length: 60,

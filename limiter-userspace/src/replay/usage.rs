@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use limiter_common::{address::Address, limit::Cost, reason::Action};
 
-use super::JudgedPacket;
+use super::ReplayedPacket;
 
 /// The most packets to keep.
 const MOST_PACKETS: usize = 4_096;
@@ -34,7 +34,7 @@ pub struct Usage {
 
 impl Usage {
     /// Adds a packet; a time before the first packet counts as the first packet's.
-    pub fn add(&mut self, packet: &JudgedPacket) {
+    pub fn add(&mut self, packet: &ReplayedPacket) {
         let Some(source) = packet.source else {
             // No limit counts a packet without a valid source.
             return;
@@ -111,10 +111,10 @@ mod tests {
 
     use super::*;
 
-    fn packet(t_ns: i64, last_byte: u8, reason: Reason) -> JudgedPacket {
+    fn packet(t_ns: i64, last_byte: u8, reason: Reason) -> ReplayedPacket {
         let mut verdict = Verdict::without_limits(reason);
         verdict.matched = 0b11;
-        JudgedPacket {
+        ReplayedPacket {
             number: 1,
             t_ns,
             length: 60,

@@ -3,7 +3,7 @@
 use limiter_capture::{CapturedFrame, Packet};
 use limiter_common::packet::{self, Facts};
 
-use super::host::{Host, Way};
+use super::host::{Host, PacketDirection};
 
 /// The buffer for the first packets: their number, and their bytes.
 const FIRST_PACKETS: usize = 1 << 15;
@@ -15,12 +15,12 @@ pub trait Sink {
     type Error;
 
     /// Looks ahead at one of the first packets. All of them are passed to `take` afterwards.
-    fn observe(&mut self, way: Way, facts: &Facts);
+    fn observe(&mut self, way: PacketDirection, facts: &Facts);
 
     /// Takes a packet; the facts are `None` if it has no valid IP packet.
     fn take(
         &mut self,
-        way: Way,
+        way: PacketDirection,
         packet: &Packet<'_>,
         facts: Option<&Facts>,
     ) -> Result<(), Self::Error>;

@@ -20,7 +20,7 @@ const GROUP: u8 = 1;
 
 /// A packet's direction; on the loopback interface both fields are true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct PacketDirection {
     /// It comes to the host.
     pub incoming: bool,
     /// The host sends it.
@@ -49,13 +49,13 @@ struct AddressFacts {
 
 impl Host {
     /// Returns a frame's direction; the facts are `None` if it has no valid IP packet.
-    pub(super) fn way(&self, frame: &CapturedFrame<'_>, facts: Option<&Facts>) -> Way {
+    pub(super) fn way(&self, frame: &CapturedFrame<'_>, facts: Option<&Facts>) -> PacketDirection {
         match self {
             Self::Hardware(address) => {
                 let (to, from) = addresses(frame);
                 let outgoing = from == Some(*address);
                 let to_group = to.is_some_and(|to| to[0] & GROUP != 0) && !outgoing;
-                Way {
+                PacketDirection {
                     incoming: to == Some(*address) || to_group,
                     outgoing,
                 }
@@ -65,12 +65,12 @@ impl Host {
                     let address = IpAddr::from(address);
                     addresses.iter().any(|one| one.contains(&address))
                 };
-                Way {
+                PacketDirection {
                     incoming: facts.is_some_and(|facts| is_one(destination(facts))),
                     outgoing: facts.is_some_and(|facts| is_one(facts.source)),
                 }
             }
-            Self::Unknown => Way {
+            Self::Unknown => PacketDirection {
                 incoming: true,
                 outgoing: false,
             },

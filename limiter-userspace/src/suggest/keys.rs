@@ -17,7 +17,7 @@ impl Keys {
     pub(super) fn of(record: &Record, id: IdFormat) -> Self {
         let mut numbers: HashMap<Option<Address>, u32> = HashMap::new();
         let of_source = record.sources().map(|source| {
-            let key = match (id.prefix_length(source.family), id.named_by()) {
+            let key = match (id.prefix_length(source.family), id.key_part()) {
                 (Some(length), _) => Some(source.masked(length)),
                 // One key for all sources.
                 (None, Some(_)) => None,

@@ -22,12 +22,12 @@ mod warnings;
 pub use self::{
     drops::Drops,
     frames::{Frames, Sink},
-    host::{Host, Way},
-    observer::{Observation, Observer, Ways},
+    host::{Host, PacketDirection},
+    observer::{Observation, Observer, PacketCounts},
     peaks::Percentiles,
     proposal::{HoldoutTest, Margin, Proposal, ServiceProposal, Suggestion},
     rate::Terms,
     service::Service,
-    verdicts::{Fit, Judgement, Verdicts, observing},
+    verdicts::{Fit, LimitFit, Verdicts, observing},
     warnings::warnings,
 };

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::{
     frames::Sink,
-    host::Way,
+    host::PacketDirection,
     ports::Ports,
     record::{FARTHEST_NS, MOST_ENTRIES, MOST_TOTAL_ENTRIES, Record, TrafficCount},
     service::Service,
@@ -29,7 +29,7 @@ const ALL: Address = Address::v4([0; 4]);
 
 /// The number of packets by direction and treatment.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Ways {
+pub struct PacketCounts {
     /// All packets.
     pub packets: u64,
     /// Packets to a service, which count.
@@ -74,7 +74,7 @@ impl ServiceTraffic {
 /// The packets of all services.
 pub struct Observation {
     pub(super) services: BTreeMap<Service, ServiceTraffic>,
-    pub(super) ways: Ways,
+    pub(super) ways: PacketCounts,
     /// Whether the capture has packets from the host.
     pub(super) two_way: bool,
     /// The earliest and the latest time, in nanoseconds since the first packet.
@@ -89,7 +89,7 @@ pub struct Observer {
     mtu: u64,
     ports: Ports,
     services: BTreeMap<Service, ServiceTraffic>,
-    ways: Ways,
+    ways: PacketCounts,
     first_ns: Option<i128>,
     span: (i64, i64),
 }
@@ -105,7 +105,7 @@ impl Observer {
             mtu: mtu.into(),
             ports: Ports::new(),
             services: BTreeMap::new(),
-            ways: Ways::default(),
+            ways: PacketCounts::default(),
             first_ns: None,
             span: (0, 0),
         }
@@ -117,7 +117,7 @@ impl Observer {
         Observation {
             services: self.services,
             ways: self.ways,
-            two_way: self.ports.two_way(),
+            two_way: self.ports.is_two_way(),
             span: self.span,
         }
     }
@@ -167,7 +167,7 @@ impl Observer {
 impl Sink for Observer {
     type Error = Infallible;
 
-    fn observe(&mut self, way: Way, facts: &Facts) {
+    fn observe(&mut self, way: PacketDirection, facts: &Facts) {
         if way.incoming {
             self.ports.incoming(facts);
         }
@@ -178,7 +178,7 @@ impl Sink for Observer {
 
     fn take(
         &mut self,
-        way: Way,
+        way: PacketDirection,
         packet: &Packet<'_>,
         facts: Option<&Facts>,
     ) -> Result<(), Infallible> {

@@ -42,7 +42,7 @@ impl Ports {
     }
 
     /// Returns whether the capture has packets from the host.
-    pub(super) const fn two_way(&self) -> bool {
+    pub(super) const fn is_two_way(&self) -> bool {
         self.two_way
     }
 

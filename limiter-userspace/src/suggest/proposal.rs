@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     drops::Drops,
     keys::Keys,
-    observer::{Observation, ServiceTraffic, Ways},
+    observer::{Observation, PacketCounts, ServiceTraffic},
     peaks::{Percentiles, peaks},
     rate::{Need, Terms, WINDOW_NS},
     record::{Entry, Record},
@@ -63,7 +63,7 @@ pub struct Suggestion {
     /// From the first packet to the last, in nanoseconds.
     pub duration_ns: u64,
     /// The packets by direction.
-    pub ways: Ways,
+    pub ways: PacketCounts,
     /// The margin between the observed packets and the limits.
     pub margin: Margin,
     /// The services, busiest first.
@@ -191,7 +191,7 @@ fn limits(
             if !says_more(record, id) {
                 continue;
             }
-            let halves = Halves {
+            let halves = RecordHalves {
                 keys: Keys::of(record, id),
                 all: record.entries().iter().collect(),
                 middle,
@@ -221,13 +221,13 @@ fn says_more(record: &Record, id: IdFormat) -> bool {
 }
 
 /// The entries of a record, and the time between their halves.
-struct Halves<'a> {
+struct RecordHalves<'a> {
     keys: Keys,
     all: Vec<&'a Entry>,
     middle: i64,
 }
 
-impl<'a> Halves<'a> {
+impl<'a> RecordHalves<'a> {
     fn propose(
         &self,
         service: Service,

@@ -5,7 +5,7 @@ use limiter_common::packet::Facts;
 use limiter_policy::policy::{Mode, Policy};
 use serde::Serialize;
 
-use super::{drops::ratio, frames::Sink, host::Way};
+use super::{drops::ratio, frames::Sink, host::PacketDirection};
 use crate::replay::{Replay, ReplayError, limit_indices};
 
 /// A limit is too wide if no bucket was ever used more than this fraction.
@@ -27,7 +27,7 @@ pub enum Fit {
 
 /// The effect of a limit alone.
 #[derive(Clone, Debug, Serialize)]
-pub struct Judgement {
+pub struct LimitFit {
     /// The limit's name.
     pub limit: String,
     /// Its configured mode.
@@ -40,11 +40,11 @@ pub struct Judgement {
     pub fraction: f64,
     /// The largest used part of a full bucket, from 0 to 1; `None`: no bucket has tokens.
     pub used: Option<f64>,
-    /// The judgement.
+    /// How well it fits.
     pub fit: Fit,
 }
 
-impl Judgement {
+impl LimitFit {
     /// Judges a limit by its counters. `most_dropped`: the fraction of its packets that it may drop.
     #[must_use]
     pub fn new(
@@ -117,47 +117,47 @@ impl Verdicts {
 
     /// Judges the limits of a policy. `most_dropped`: the fraction of its packets that each may drop.
     #[must_use]
-    pub fn judgements(&self, policy: &Policy, most_dropped: f64) -> Vec<Judgement> {
+    pub fn limit_fits(&self, policy: &Policy, most_dropped: f64) -> Vec<LimitFit> {
         let limits = policy.limits.iter().zip(&self.limits);
-        let judgements = limits.map(|(limit, tally)| {
+        let limit_fits = limits.map(|(limit, tally)| {
             let Tally {
                 packets,
                 would_drop,
                 used,
             } = *tally;
             let name = limit.name.clone();
-            Judgement::new(name, limit.mode, packets, would_drop, used, most_dropped)
+            LimitFit::new(name, limit.mode, packets, would_drop, used, most_dropped)
         });
-        judgements.collect()
+        limit_fits.collect()
     }
 }
 
 impl Sink for Verdicts {
     type Error = ReplayError;
 
-    fn observe(&mut self, _way: Way, _facts: &Facts) {}
+    fn observe(&mut self, _way: PacketDirection, _facts: &Facts) {}
 
     fn take(
         &mut self,
-        way: Way,
+        way: PacketDirection,
         packet: &Packet<'_>,
         _facts: Option<&Facts>,
     ) -> Result<(), ReplayError> {
         if !way.incoming {
             return Ok(());
         }
-        let judged = self.replay.judge(packet)?;
+        let replayed = self.replay.judge(packet)?;
         self.packets += 1;
-        self.would_drop += u64::from(judged.verdict.would_drop != 0);
-        for limit_index in limit_indices(judged.verdict.matched) {
+        self.would_drop += u64::from(replayed.verdict.would_drop != 0);
+        for limit_index in limit_indices(replayed.verdict.matched) {
             self.limits[limit_index as usize].packets += 1;
         }
-        for limit_index in limit_indices(judged.verdict.would_drop) {
+        for limit_index in limit_indices(replayed.verdict.would_drop) {
             self.limits[limit_index as usize].would_drop += 1;
         }
-        for level in self.replay.levels(&judged) {
+        for level in self.replay.levels(&replayed) {
             let level =
-                level.map_err(|error| ReplayError::Engine(judged.number, Box::new(error)))?;
+                level.map_err(|error| ReplayError::Engine(replayed.number, Box::new(error)))?;
             if level.when_full > 0 {
                 let used = 1.0 - ratio(level.remaining, level.when_full);
                 let most = &mut self.limits[level.limit_index as usize].used;

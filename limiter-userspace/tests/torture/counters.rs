@@ -58,7 +58,7 @@ fn collect(name: &str, value: &Value, into: &mut BTreeMap<String, u64>) -> Resul
     Ok(())
 }
 
-pub(crate) fn judged(status: &Value) -> Result<u64> {
+pub(crate) fn decided_packets(status: &Value) -> Result<u64> {
     let reasons = status["reasons"]
         .as_object()
         .context("status shows no reasons")?;

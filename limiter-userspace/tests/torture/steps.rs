@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use testbed::{Crowd, Disk, Document, Limiter, Pair, PinDirectory, SERVER_INTERFACE, Sizes};
 
 use crate::{
-    counters::{Counters, judged},
+    counters::{Counters, decided_packets},
     files::{configuration, write_feed},
     policies, spare,
     step::Step,
@@ -229,10 +229,10 @@ impl Scene {
         traffic.finish()?;
         let status = limiter.status()?;
         counters.advance(&status)?;
-        let (judged, received) = (judged(&status)?, pair.received()?);
+        let (decided_packets, received) = (decided_packets(&status)?, pair.received()?);
         ensure!(
-            judged == received,
-            "{received} packets arrived, {judged} were judged"
+            decided_packets == received,
+            "{received} packets arrived, {decided_packets} were judged"
         );
         limiter.kill()?;
         let pinned = limiter.status()?;
@@ -254,10 +254,10 @@ impl Scene {
         let status = self.limiter.status()?;
         ensure!(status["interfaces"][0]["attached"] == true, "{status:#}");
         self.counters.advance(&status)?;
-        let judged = judged(&status)?;
+        let decided_packets = decided_packets(&status)?;
         ensure!(
-            judged >= received,
-            "{received} packets had arrived, {judged} were judged"
+            decided_packets >= received,
+            "{received} packets had arrived, {decided_packets} were judged"
         );
         self.traffic.check()?;
         Ok(status)

@@ -19,13 +19,13 @@ pub(super) const TICK: Duration = Duration::from_millis(100);
 const RATE_TICKS: usize = 10;
 
 /// The numbers of packets sent and passed by each client, in the order of [`CLIENTS`].
-pub(super) type Counts = [(u64, u64); CLIENTS.len()];
+pub(super) type ClientPackets = [(u64, u64); CLIENTS.len()];
 
 /// A table that is redrawn in place on a terminal; elsewhere a line a second.
 #[derive(Debug)]
 pub(super) struct LiveTable {
     start: Instant,
-    history: VecDeque<(Instant, Counts)>,
+    history: VecDeque<(Instant, ClientPackets)>,
     screen: Screen,
 }
 
@@ -54,7 +54,7 @@ impl LiveTable {
     }
 
     /// Shows the counts; must be called each [`TICK`].
-    pub(super) fn show(&mut self, counts: &Counts) {
+    pub(super) fn show(&mut self, counts: &ClientPackets) {
         let now = Instant::now();
         self.history.push_back((now, *counts));
         if self.history.len() > RATE_TICKS + 1 {
@@ -91,7 +91,7 @@ impl LiveTable {
     }
 }
 
-fn table(counts: &Counts, rates: &[u128; CLIENTS.len()]) -> Table {
+fn table(counts: &ClientPackets, rates: &[u128; CLIENTS.len()]) -> Table {
     let mut table = new_table(["client", "sends", "sent", "passed", "dropped", "passed/s"]);
     for ((client, (sent, passed)), rate) in CLIENTS.iter().zip(counts).zip(rates) {
         let dropped = sent.saturating_sub(*passed);
@@ -110,7 +110,7 @@ fn table(counts: &Counts, rates: &[u128; CLIENTS.len()]) -> Table {
     table
 }
 
-fn line(counts: &Counts) -> String {
+fn line(counts: &ClientPackets) -> String {
     let clients = CLIENTS.iter().zip(counts).map(|(client, (sent, passed))| {
         let dropped = sent.saturating_sub(*passed);
         format!(

@@ -13,7 +13,7 @@ use testbed::{Interrupt, Load, Pair, Progress, SendReport, UdpSink, UdpSource};
 use super::{
     clients::{self, CLIENTS},
     daemon::{Daemon, LimitState},
-    live::{Counts, LiveTable, TICK},
+    live::{ClientPackets, LiveTable, TICK},
     verdict::Window,
 };
 
@@ -117,7 +117,7 @@ fn watch(
     let mut live = LiveTable::new()?;
     let mut explanations = None;
     while start.elapsed() < DURATION {
-        if interrupt.seen() {
+        if interrupt.has_arrived() {
             live.end();
             return Ok(None);
         }
@@ -144,7 +144,7 @@ fn explain(daemon: &Daemon) -> Result<Vec<Vec<LimitState>>> {
         .collect()
 }
 
-fn counts(sink: &UdpSink, progress: &[Progress]) -> Counts {
+fn counts(sink: &UdpSink, progress: &[Progress]) -> ClientPackets {
     let tally = sink.so_far();
     array::from_fn(|client| {
         let passed = tally.of(CLIENTS[client].address).packets;

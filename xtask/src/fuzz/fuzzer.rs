@@ -62,7 +62,7 @@ pub(super) fn run(
 
     let log = paths::made("logs", "")?.join(format!("{target}.log"));
     fs::write(&log, said.join("\n")).with_context(|| format!("cannot write {}", log.display()))?;
-    if interrupt.seen() {
+    if interrupt.has_arrived() {
         return Ok(End::Interrupted);
     }
     let seen = said
@@ -130,7 +130,7 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<ExitStatus> {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if interrupt.seen() {
+        if interrupt.has_arrived() {
             child.kill()?;
         }
         thread::sleep(TICK);

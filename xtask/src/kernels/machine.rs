@@ -62,7 +62,7 @@ pub(super) fn boot(
         if child.try_wait()?.is_some() {
             break End::Ended;
         }
-        if interrupt.seen() {
+        if interrupt.has_arrived() {
             break End::Interrupted;
         }
         if start.elapsed() > LONGEST {

@@ -113,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
     let programs = programs(&build(architecture)?)?;
     match try_all(&packages, &programs, set, &interrupt) {
-        Err(_) if interrupt.seen() => Ok(ExitCode::from(INTERRUPTED)),
+        Err(_) if interrupt.has_arrived() => Ok(ExitCode::from(INTERRUPTED)),
         Err(error) => Err(error),
         Ok(outcomes) => {
             println!("\n{}", summary(&outcomes));

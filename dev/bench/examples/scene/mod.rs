@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use comfy_table::{Table, presets};
 use limiter_datapath::kernel::{
-    ClockSource, Instance, LogLevel, ReputationMaps, Settings, possible_cpus,
+    ClockSource, Instance, LogLevel, Settings, SourceMaps, possible_cpus,
 };
 use limiter_policy::{
     config::{self, Buckets, Offenders},
@@ -26,7 +26,7 @@ pub(crate) struct Scene {
     name: &'static str,
     instance: Instance,
     /// The instance's maps, kept alive here.
-    _maps: ReputationMaps,
+    _maps: SourceMaps,
 }
 
 impl Scene {
@@ -40,7 +40,7 @@ impl Scene {
         name: &'static str,
         limits: &str,
         more: &str,
-        fill: impl FnOnce(&CompiledPolicy, &ReputationMaps) -> Result<()>,
+        fill: impl FnOnce(&CompiledPolicy, &SourceMaps) -> Result<()>,
     ) -> Result<Self> {
         let text = format!("limits: {{{PACKETS}{limits}}}\n{more}");
         let config = config::parse(&text, "policy").map_err(|errors| anyhow!("{errors}"))?;
@@ -48,7 +48,7 @@ impl Scene {
         let settings = Settings::new(Buckets::default(), Offenders::default(), LogLevel::Off)?
             .sized_for(&tables);
         let mut instance = Instance::load(&tables, 0, settings, ClockSource::Kernel)?;
-        let maps = instance.take_reputation(settings)?;
+        let maps = instance.take_source_maps(settings)?;
         fill(&tables, &maps)?;
         Ok(Self {
             name,

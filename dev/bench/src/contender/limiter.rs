@@ -221,29 +221,29 @@ pub(super) fn load(
         drawing.apply(instance.ebpf_mut())?;
     }
     if limits == Limits::ManyBans {
-        ban(instance.take_reputation(settings)?.bans())?;
+        ban(instance.take_source_maps(settings)?.bans())?;
     }
     if limits == Limits::Sieve {
         // A permanent pressure that scores every address and rejects none.
-        let reputation = instance.take_reputation(settings)?;
+        let source_maps = instance.take_source_maps(settings)?;
         let pressure = Pressure::new(0, u64::MAX);
-        reputation
+        source_maps
             .sieves()
             .pressures()
             .set_pressure(pressure_of_sieve(0), pressure)?;
     }
     if limits == Limits::SharedLimit {
-        let reputation = instance.take_reputation(settings)?;
+        let source_maps = instance.take_source_maps(settings)?;
         let half = Parts::of_ratio(1, 2).context("half is nothing")?;
         let limit = config.policy.limits[0].id;
-        reputation
+        source_maps
             .rates()
             .set_share(limit, ShareWord::forever(half))?;
     }
     if limits == Limits::Standing(Situation::ShortOfRoom) {
         let features = *instance.features();
-        let mut reputation = instance.take_reputation(settings)?;
-        standing::introduce(reputation.standing_mut(), &features, terms)?;
+        let mut source_maps = instance.take_source_maps(settings)?;
+        standing::introduce(source_maps.standing_mut(), &features, terms)?;
     }
     let kept = LimiterMemory::take(&mut instance, settings)?;
     Ok((instance, kept))

@@ -47,14 +47,14 @@ impl LimiterMemory {
     /// Reads both after a flood from `sources` sources.
     pub(crate) fn measure(&self, sources: u64) -> Result<MemoryReport> {
         let buckets = u64::try_from(self.maps.bucket_count()?)?;
-        let mut judged = 0;
+        let mut packets = 0;
         for reason in Reason::ALL {
-            judged += self.maps.reason_traffic(0, *reason)?.packets;
+            packets += self.maps.reason_traffic(0, *reason)?.packets;
         }
         let passed = self.maps.reason_traffic(0, Reason::WithinLimits)?.packets;
         Ok(MemoryReport {
             bytes_a_source: to_f64(buckets) * self.bucket_bytes / to_f64(sources),
-            passed_percent: to_f64(passed) * 100.0 / to_f64(judged.max(1)),
+            passed_percent: to_f64(passed) * 100.0 / to_f64(packets.max(1)),
         })
     }
 }

@@ -54,8 +54,8 @@ pub(crate) fn show(results: &Results) {
             println!("{}", service::NOT_COMPARABLE);
         }
     }
-    let judged = results.targets.iter().chain(&results.service_targets);
-    println!("\nTargets:\n{}", table(&targets(judged)));
+    let all_targets = results.targets.iter().chain(&results.service_targets);
+    println!("\nTargets:\n{}", table(&targets(all_targets)));
     for (name, why) in results.missing.iter().chain(&results.missing_defences) {
         println!("{name} did not take part: {why}");
     }

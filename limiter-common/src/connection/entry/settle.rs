@@ -4,7 +4,7 @@ use super::{
     table::{EntryInsertion, EntryTable},
     word::{CountedConnection, VALID, count_of, is_of},
 };
-use crate::connection::{count::Counts, count_id::CountId, line::line_of};
+use crate::connection::{count::CountTable, count_id::CountId, line::line_of};
 
 /// The number of look-ups of an entry that another CPU may be making valid.
 const LOOKUPS: u32 = 4;
@@ -12,7 +12,7 @@ const LOOKUPS: u32 = 4;
 /// Makes a limit count a connection under a count id, and under no other; 0: under none. Returns false if
 /// there is no room: then it is counted nowhere.
 #[inline(always)]
-pub fn settle<N: EntryTable, C: Counts>(
+pub fn settle<N: EntryTable, C: CountTable>(
     entries: &N,
     counts: &C,
     counted: CountedConnection,
@@ -46,7 +46,7 @@ pub fn settle<N: EntryTable, C: Counts>(
 }
 
 #[inline(always)]
-fn is_at<C: Counts>(counts: &C, at: u32, count_id: CountId) -> bool {
+fn is_at<C: CountTable>(counts: &C, at: u32, count_id: CountId) -> bool {
     let [first, second] = count_id.lines();
     let line = line_of(at);
     (line == first || line == second) && count_id.count_in(counts.get(at)) != 0
@@ -55,7 +55,7 @@ fn is_at<C: Counts>(counts: &C, at: u32, count_id: CountId) -> bool {
 /// Counts a connection under a count id, unless another CPU does so at the same moment; returns false if
 /// there is no room.
 #[inline(always)]
-fn open<N: EntryTable, C: Counts>(
+fn open<N: EntryTable, C: CountTable>(
     entries: &N,
     counts: &C,
     counted: CountedConnection,
@@ -73,7 +73,7 @@ fn open<N: EntryTable, C: Counts>(
 
 /// Subtracts a connection where a limit counts it, unless another CPU does so.
 #[inline(always)]
-pub fn close<N: EntryTable, C: Counts>(entries: &N, counts: &C, counted: CountedConnection) {
+pub fn close<N: EntryTable, C: CountTable>(entries: &N, counts: &C, counted: CountedConnection) {
     for _ in 0..LOOKUPS {
         let Some(at) = entries.find(counted) else {
             return;

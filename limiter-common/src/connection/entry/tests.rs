@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     connection::{
         CountId,
-        count::{self, Counts, LINES, MOST_OPEN},
+        count::{self, CountTable, LINES, MOST_OPEN},
         line::{SLOTS, SlotMatches, Slots, word_at},
     },
     table::HashKey,
@@ -61,7 +61,7 @@ struct Tables {
 
 struct TestEntries<'t>(&'t Words);
 
-struct TheCounts<'t>(&'t Words);
+struct TestCounts<'t>(&'t Words);
 
 impl EntryTable for TestEntries<'_> {
     fn search(&self, line: u32, sought: u64) -> SlotMatches {
@@ -77,7 +77,7 @@ impl EntryTable for TestEntries<'_> {
     }
 }
 
-impl Counts for TheCounts<'_> {
+impl CountTable for TestCounts<'_> {
     fn search(&self, line: u32, count_id: CountId) -> SlotMatches {
         count::search(&self.0.line(line), count_id)
     }
@@ -104,12 +104,12 @@ impl Tables {
     }
 
     fn settle(&self, cookie: u64, limit: u32, count_id: CountId) -> bool {
-        let (entries, counts) = (TestEntries(&self.entries), TheCounts(&self.counts));
+        let (entries, counts) = (TestEntries(&self.entries), TestCounts(&self.counts));
         settle(&entries, &counts, counted(cookie, limit), count_id)
     }
 
     fn close(&self, cookie: u64, limit: u32) {
-        let (entries, counts) = (TestEntries(&self.entries), TheCounts(&self.counts));
+        let (entries, counts) = (TestEntries(&self.entries), TestCounts(&self.counts));
         close(&entries, &counts, counted(cookie, limit));
     }
 

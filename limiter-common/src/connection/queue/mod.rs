@@ -18,7 +18,7 @@ mod traffic;
 mod turn;
 
 pub use self::{
-    ticket::{Flow, Ticket, TicketKey},
+    ticket::{OpeningId, Ticket, TicketKey},
     traffic::{QueueEvent, QueueTraffic, WAITS},
     turn::Turn,
 };
@@ -95,7 +95,7 @@ pub trait Queues {
     fn move_up(&self, count_id: CountId, number: u64);
 
     /// Returns the key of a connection's ticket.
-    fn key_of(&self, flow: Flow) -> Option<TicketKey>;
+    fn key_of(&self, opening_id: OpeningId) -> Option<TicketKey>;
 
     /// Returns a ticket.
     fn ticket(&self, key: TicketKey) -> Option<Ticket>;
@@ -104,11 +104,11 @@ pub trait Queues {
     fn set(&self, key: TicketKey, ticket: &Ticket) -> bool;
 
     /// Removes a ticket; returns whether it was there.
-    fn remove(&self, key: TicketKey, flow: Flow) -> bool;
+    fn remove(&self, key: TicketKey, opening_id: OpeningId) -> bool;
 
     /// Returns the time since a connection was first tried, in nanoseconds, if at most `within_ns`; otherwise
     /// records this as the first try.
-    fn age_of_first_try(&self, flow: Flow, within_ns: u64, now_ns: u64) -> Option<u64>;
+    fn age_of_first_try(&self, opening_id: OpeningId, within_ns: u64, now_ns: u64) -> Option<u64>;
 
     /// Calls [`is_gone`].
     fn is_gone(&self, settings: &QueueSettings, key: TicketKey, now_ns: u64) -> bool
@@ -131,14 +131,14 @@ pub trait Queues {
         &self,
         settings: &QueueSettings,
         count_id: CountId,
-        flow: Flow,
+        opening_id: OpeningId,
         age_ns: u64,
         now_ns: u64,
     ) -> bool
     where
         Self: Sized,
     {
-        take_ticket(self, settings, count_id, flow, age_ns, now_ns)
+        take_ticket(self, settings, count_id, opening_id, age_ns, now_ns)
     }
 
     /// Returns the value, and hides from the kernel's verifier its facts about it.
@@ -162,12 +162,12 @@ pub fn turn<Q: Queues>(
     queues: &Q,
     settings: &QueueSettings,
     count_id: CountId,
-    flow: Flow,
+    opening_id: OpeningId,
     room: u64,
     now_ns: u64,
 ) -> Turn {
-    enter_by_ticket(queues, settings, count_id, flow, room, now_ns)
-        .unwrap_or_else(|| enter_behind(queues, settings, count_id, flow, room, now_ns))
+    enter_by_ticket(queues, settings, count_id, opening_id, room, now_ns)
+        .unwrap_or_else(|| enter_behind(queues, settings, count_id, opening_id, room, now_ns))
 }
 
 /// Decides for a client with a ticket; `None`: it has no ticket.
@@ -176,19 +176,19 @@ pub fn enter_by_ticket<Q: Queues>(
     queues: &Q,
     settings: &QueueSettings,
     count_id: CountId,
-    flow: Flow,
+    opening_id: OpeningId,
     room: u64,
     now_ns: u64,
 ) -> Option<Turn> {
-    let key = queues.key_of(flow)?;
+    let key = queues.key_of(opening_id)?;
     if key.count_id != count_id.0 {
         // The limit's id format has changed, or the source's standing.
-        queues.remove(key, flow);
+        queues.remove(key, opening_id);
         return None;
     }
     let ticket = queues.ticket(key)?;
     if ticket.is_expired(settings.max_age_ns, now_ns) {
-        expire(queues, settings, key, flow);
+        expire(queues, settings, key, opening_id);
         return Some(Turn::Never);
     }
     queues.set(key, &ticket.tried_again(now_ns));
@@ -207,7 +207,7 @@ pub fn enter_behind<Q: Queues>(
     queues: &Q,
     settings: &QueueSettings,
     count_id: CountId,
-    flow: Flow,
+    opening_id: OpeningId,
     room: u64,
     now_ns: u64,
 ) -> Turn {
@@ -215,7 +215,7 @@ pub fn enter_behind<Q: Queues>(
     if room != 0 && queues.ahead(settings, count_id, u64::MAX, now_ns) < room {
         return Turn::Now;
     }
-    let age_ns = match queues.age_of_first_try(flow, LATEST_RETRY_NS, now_ns) {
+    let age_ns = match queues.age_of_first_try(opening_id, LATEST_RETRY_NS, now_ns) {
         Some(age_ns) if age_ns >= SOONEST_RETRY_NS => age_ns,
         _ => return Turn::Later,
     };
@@ -223,7 +223,7 @@ pub fn enter_behind<Q: Queues>(
         queues.count(settings, QueueEvent::Rejected);
         return Turn::Never;
     }
-    if queues.take_ticket(settings, count_id, flow, age_ns, now_ns) {
+    if queues.take_ticket(settings, count_id, opening_id, age_ns, now_ns) {
         Turn::Later
     } else {
         Turn::Never
@@ -236,11 +236,11 @@ pub fn take_ticket<Q: Queues>(
     queues: &Q,
     settings: &QueueSettings,
     count_id: CountId,
-    flow: Flow,
+    opening_id: OpeningId,
     age_ns: u64,
     now_ns: u64,
 ) -> bool {
-    let ticket = Ticket::new(flow, age_ns, now_ns);
+    let ticket = Ticket::new(opening_id, age_ns, now_ns);
     let number = queues.next_number(settings, count_id, now_ns);
     let is_queued = number.is_some_and(|number| {
         let count_id = count_id.0;
@@ -300,28 +300,33 @@ pub fn is_gone<Q: Queues>(
     };
     let is_expired = ticket.is_expired(settings.max_age_ns, now_ns);
     if is_expired {
-        expire(queues, settings, key, Flow(ticket.flow));
+        expire(queues, settings, key, OpeningId(ticket.opening_id));
     }
     is_expired
 }
 
 #[inline(always)]
-fn expire<Q: Queues>(queues: &Q, settings: &QueueSettings, key: TicketKey, flow: Flow) {
-    if queues.remove(key, flow) {
+fn expire<Q: Queues>(queues: &Q, settings: &QueueSettings, key: TicketKey, opening_id: OpeningId) {
+    if queues.remove(key, opening_id) {
         queues.count(settings, QueueEvent::Expired);
     }
 }
 
 /// Records that a connection is established; its client may have waited.
 #[inline(always)]
-pub fn established<Q: Queues>(queues: &Q, settings: &QueueSettings, flow: Flow, now_ns: u64) {
-    let Some(key) = queues.key_of(flow) else {
+pub fn established<Q: Queues>(
+    queues: &Q,
+    settings: &QueueSettings,
+    opening_id: OpeningId,
+    now_ns: u64,
+) {
+    let Some(key) = queues.key_of(opening_id) else {
         return;
     };
     let Some(ticket) = queues.ticket(key) else {
         return;
     };
-    if queues.remove(key, flow) {
+    if queues.remove(key, opening_id) {
         queues.count(settings, QueueEvent::Resumed);
         queues.count_wait(settings, now_ns.saturating_sub(ticket.first_ns));
     }

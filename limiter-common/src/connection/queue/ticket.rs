@@ -5,7 +5,7 @@ use crate::connection::CountId;
 /// A connection that is being opened, under one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
-pub struct Flow(pub u64);
+pub struct OpeningId(pub u64);
 
 /// The key of a ticket: its queue's count id, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,8 +29,8 @@ impl TicketKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Ticket {
-    /// The [`Flow`] that it belongs to.
-    pub flow: u64,
+    /// The [`OpeningId`] that it belongs to.
+    pub opening_id: u64,
     /// The time of the client's first try.
     pub first_ns: u64,
     /// The time of the client's last try.
@@ -47,7 +47,7 @@ const SLACK_NS: u64 = 1_000_000_000;
 /// and longer by doubling its pauses.
 const LONGEST_PAUSE_NS: u64 = 32_000_000_000;
 
-impl Flow {
+impl OpeningId {
     /// Makes the number of a connection under the limit of that interned id. `connection`: the keyed hash of
     /// its [ends](crate::connection::Ends::hash).
     #[must_use]
@@ -61,10 +61,10 @@ impl Ticket {
     /// Makes the ticket of a client that tries again now, `age_ns` after its first try.
     #[must_use]
     #[inline(always)]
-    pub const fn new(flow: Flow, age_ns: u64, now_ns: u64) -> Self {
+    pub const fn new(opening_id: OpeningId, age_ns: u64, now_ns: u64) -> Self {
         let first_ns = now_ns.saturating_sub(age_ns);
         Self {
-            flow: flow.0,
+            opening_id: opening_id.0,
             first_ns,
             last_ns: first_ns,
             patience_ns: 0,
@@ -117,7 +117,7 @@ mod tests {
     /// A client with ever longer pauses holds a ticket no longer than a Linux client pauses.
     #[test]
     fn patience_is_bounded() {
-        let mut ticket = Ticket::new(Flow(1), 12 * SECOND, 12 * SECOND);
+        let mut ticket = Ticket::new(OpeningId(1), 12 * SECOND, 12 * SECOND);
         assert_eq!(ticket.patience_ns, 25 * SECOND);
         for now in [37, 86, 119].map(|second| second * SECOND) {
             ticket = ticket.tried_again(now);
@@ -139,7 +139,7 @@ mod tests {
             let times = tries.iter().map(|second| second * SECOND);
             let mut times = times.skip(1);
             let second = times.next().unwrap_or(0);
-            let mut ticket = Ticket::new(Flow(1), second, second);
+            let mut ticket = Ticket::new(OpeningId(1), second, second);
             for now in times {
                 assert!(!ticket.is_expired(70 * SECOND, now), "{now}");
                 ticket = ticket.tried_again(now);

@@ -37,7 +37,7 @@ macro_rules! dispatch_state {
             }
             $crate::strategy::Strategy::FixedWindow
             | $crate::strategy::Strategy::SlidingWindowCounter => {
-                type $State = $crate::strategy::counts::Counts;
+                type $State = $crate::strategy::window_state::WindowState;
                 $answer
             }
             $crate::strategy::Strategy::MovingWindow => {

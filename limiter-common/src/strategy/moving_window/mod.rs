@@ -40,8 +40,9 @@ use super::{
 };
 #[cfg(not(target_arch = "bpf"))]
 use super::{
-    Layout, Report, Terms, Window, counts,
+    Layout, Report, Terms, Window,
     rule::{Debt, Ledger},
+    window_state,
 };
 #[cfg(not(target_arch = "bpf"))]
 use crate::limit::Cost;
@@ -306,7 +307,7 @@ impl Ledger for MovingWindow {
 
     /// [`Cursor::without_last`] gives packets back; the spend only carries the cost.
     fn refund(parameters: &Parameters, now_ns: u64, cost: u64) -> Spend {
-        counts::refund(parameters, now_ns, cost)
+        window_state::refund(parameters, now_ns, cost)
     }
 }
 

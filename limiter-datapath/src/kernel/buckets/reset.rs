@@ -75,7 +75,7 @@ impl BucketMaps {
         // Find all buckets before the first change. Stamps go last, and only unchanged ones: stamps
         // that packets write after the cursor is gone must count.
         let (stamps, buckets): (Vec<_>, Vec<_>) = buckets
-            .filter(|(_, unit, state)| owes(units, *unit, *state, now_ns))
+            .filter(|(_, unit, state)| is_in_debt(units, *unit, *state, now_ns))
             .partition(|(_, unit, _)| at.is_of_stamps(*unit));
         for (location, ..) in &buckets {
             self.clear(location)?;
@@ -88,7 +88,7 @@ impl BucketMaps {
 }
 
 /// Whether a bucket is in debt, or its debt is unknown.
-fn owes(units: &Units, unit: u32, state: u64, now_ns: u64) -> bool {
+fn is_in_debt(units: &Units, unit: u32, state: u64, now_ns: u64) -> bool {
     let unit: Option<&Unit> = units.unit(unit);
     unit.map_or(state, |unit| unit.owed(now_ns, state)) > 0
 }

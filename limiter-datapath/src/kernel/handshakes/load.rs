@@ -5,7 +5,7 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{HandshakesError, PolicyProgram};
 use crate::kernel::{
-    BucketMaps, DatapathError, Manifest, Pins, ReputationMaps, Settings,
+    BucketMaps, DatapathError, Manifest, Pins, Settings, SourceMaps,
     map_directory::{MapDirectory, reuse_maps},
     object::{OBJECT, PROGRAM_HANDSHAKES},
     pins::NetworkNamespace,
@@ -19,7 +19,7 @@ use crate::kernel::{
 /// interfaces, which a policy with limits on handshakes has. The program records handshakes of this process's network
 /// namespace.
 pub(in crate::kernel) fn load(
-    maps: &ReputationMaps,
+    maps: &SourceMaps,
     buckets: Option<&BucketMaps>,
     settings: Settings,
     policy: &CompiledPolicy,
@@ -48,7 +48,7 @@ pub(in crate::kernel) fn load(
 /// Makes and fills the maps of programs that record handshakes and count connections; verifies no program. `cookie`:
 /// identifies the network namespace of the counted connections; 0: none.
 pub(in crate::kernel) fn prepare(
-    maps: &ReputationMaps,
+    maps: &SourceMaps,
     buckets: Option<&BucketMaps>,
     settings: Settings,
     policy: &CompiledPolicy,
@@ -79,7 +79,7 @@ pub(in crate::kernel) fn prepare(
 
 /// Does [`load`] for a pinned policy, and adds the program to the policy's pins.
 pub(in crate::kernel) fn load_pinned(
-    maps: &ReputationMaps,
+    maps: &SourceMaps,
     buckets: Option<&BucketMaps>,
     manifest: &Manifest,
     policy: &CompiledPolicy,

@@ -12,9 +12,9 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{ClockSource, Constants, Device, Instance};
 use crate::kernel::{
-    DatapathError, ReputationMaps, Settings, SharedMaps, monotonic_now,
-    named::NamedMaps as _,
+    DatapathError, Settings, SharedMaps, SourceMaps, monotonic_now,
     object::{PROGRAM_CHANGE_SOURCE, PROGRAM_HANDSHAKES, PROGRAM_ORDER, PROGRAM_RECOUNT},
+    pinned_maps::PinnedMaps as _,
     stages::Frames,
 };
 
@@ -137,9 +137,9 @@ impl Instance {
         SharedMaps::take(&mut self.ebpf, settings)
     }
 
-    /// Takes the instance's reputations.
-    pub fn take_reputation(&mut self, settings: Settings) -> Result<ReputationMaps, DatapathError> {
-        ReputationMaps::take(&mut self.ebpf, settings)
+    /// Takes the instance's source maps.
+    pub fn take_source_maps(&mut self, settings: Settings) -> Result<SourceMaps, DatapathError> {
+        SourceMaps::take(&mut self.ebpf, settings)
     }
 }
 

@@ -82,7 +82,7 @@ impl Datapath {
             None => None,
         };
         let policy = compiled(&manifest)?;
-        let handshakes = match (handshakes, shared_maps.reputation()) {
+        let handshakes = match (handshakes, shared_maps.source_maps()) {
             // The previous daemon could not load it, perhaps on another kernel or with fewer
             // rights.
             (None, Some(maps)) if pins.are_taken() => {

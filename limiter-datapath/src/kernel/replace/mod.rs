@@ -41,8 +41,8 @@ use std::{collections::BTreeMap, mem};
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
-    Attachment, Datapath, DatapathError, Manifest, NameChange, ReputationMaps, RestoreCounts,
-    Settings, handshakes, instance::Device, interface::Interface, log::LogForwarder, pins::Pins,
+    Attachment, Datapath, DatapathError, Manifest, NameChange, RestoreCounts, Settings, SourceMaps,
+    handshakes, instance::Device, interface::Interface, log::LogForwarder, pins::Pins,
     program::Program, shared_map_sets::SharedMapSets,
 };
 use crate::state::SetDebts;
@@ -85,10 +85,10 @@ impl PreparedPolicy {
         &self.policy
     }
 
-    /// The reputations if their maps are new; `None`: the present maps stay.
+    /// The source maps if their maps are new; `None`: the present maps stay.
     #[must_use]
-    pub const fn reputation(&self) -> Option<&ReputationMaps> {
-        self.shared_maps.reputation()
+    pub const fn source_maps(&self) -> Option<&SourceMaps> {
+        self.shared_maps.source_maps()
     }
 }
 
@@ -134,7 +134,7 @@ impl PreviousPolicy {
 
     /// Whether the attachment is newer than the previous policy.
     #[must_use]
-    pub fn lacked(&self, attachment: &Attachment) -> bool {
+    pub fn is_without(&self, attachment: &Attachment) -> bool {
         !self.attached.contains_key(&attachment.link.id())
     }
 }

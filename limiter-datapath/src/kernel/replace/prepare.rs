@@ -20,14 +20,14 @@ use limiter_policy::{
 
 use super::{InterfaceProgram, PreparedPolicy};
 use crate::kernel::{
-    Attachment, ClockSource, Datapath, DatapathError, Instance, LogLevel, Manifest, ReputationMaps,
-    Settings, handshakes,
+    Attachment, ClockSource, Datapath, DatapathError, Instance, LogLevel, Manifest, Settings,
+    SourceMaps, handshakes,
     instance::{Constants, Device},
     interface::Interface,
     log,
     map_directory::MapDirectory,
     maps::SharedMaps,
-    named::NamedMaps as _,
+    pinned_maps::PinnedMaps as _,
     pod::InMap,
     shared_map_sets::SharedMapSets,
 };
@@ -44,8 +44,8 @@ impl Datapath {
         expected: &[String],
     ) -> Result<PreparedPolicy, DatapathError> {
         let mut prepared = self.prepare_programs(manifest, policy, interfaces, expected)?;
-        let reputation = prepared.shared_maps.reputation();
-        if let Some(maps) = reputation.or_else(|| self.shared_maps.reputation()) {
+        let source_maps = prepared.shared_maps.source_maps();
+        if let Some(maps) = source_maps.or_else(|| self.shared_maps.source_maps()) {
             let (settings, policy) = (prepared.manifest.settings, &prepared.policy);
             let buckets = prepared
                 .shared_maps
@@ -191,9 +191,9 @@ impl Datapath {
             ..
         } = prepared;
         let settings = prepared.manifest.settings;
-        let reputation = shared_maps
-            .reputation()
-            .or_else(|| self.shared_maps.reputation());
+        let source_maps = shared_maps
+            .source_maps()
+            .or_else(|| self.shared_maps.source_maps());
         let sites = interfaces.iter().map(|interface| {
             let interface_number = interface_numbers.get(&interface.name).copied();
             let number = interface_number.ok_or_else(|| no_room(&interface.name))?;
@@ -207,7 +207,7 @@ impl Datapath {
                     link: interface.link_for(policy.features.answers())?,
                 },
                 maps: maps.ok_or(DatapathError::NoPolicy)?,
-                reputation: reputation.ok_or(DatapathError::NoPolicy)?,
+                source_maps: source_maps.ok_or(DatapathError::NoPolicy)?,
             })
         });
         let sites = sites.collect::<Result<Vec<_>, DatapathError>>()?;
@@ -300,7 +300,7 @@ struct ProgramSite<'p> {
     interface: &'p Interface,
     device: Device,
     maps: &'p SharedMaps,
-    reputation: &'p ReputationMaps,
+    source_maps: &'p SourceMaps,
 }
 
 impl ProgramSite<'_> {
@@ -312,7 +312,7 @@ impl ProgramSite<'_> {
     ) -> Result<Instance, DatapathError> {
         let directory = MapDirectory::new()?;
         self.maps.pin(directory.path())?;
-        self.reputation.pin(directory.path())?;
+        self.source_maps.pin(directory.path())?;
         let (object, shared) = (constants.object(), Some(directory.path()));
         let mut instance = Instance::prepare(object, constants, loader, features, shared)?;
         instance.verify()?;

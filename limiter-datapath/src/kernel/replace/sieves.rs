@@ -42,8 +42,8 @@ impl Datapath {
             return Ok(());
         }
         let (Some(old), Some(new)) = (
-            self.shared_maps.reputation(),
-            prepared.shared_maps.reputation_mut(),
+            self.shared_maps.source_maps(),
+            prepared.shared_maps.source_maps_mut(),
         ) else {
             return Ok(());
         };
@@ -96,7 +96,7 @@ pub(super) fn bring_back_counters(
     if manifest.settings.sieves_since == reverted.settings.sieves_since {
         return Ok(());
     }
-    match (in_force.reputation(), shared_maps.reputation_mut()) {
+    match (in_force.source_maps(), shared_maps.source_maps_mut()) {
         (Some(old), Some(new)) => migrate_counters(
             (old.sieves(), &reverted.policy),
             (new.sieves_mut(), &manifest.policy),
@@ -109,11 +109,11 @@ impl PreparedPolicy {
     /// Restores sieves saved `passed_ns` ago into sieves with the same name and lists; the others
     /// start empty.
     pub fn restore_sieves(&self, saved: &[SavedSieve], passed_ns: u64) {
-        let Some(reputation) = self.shared_maps.reputation() else {
+        let Some(source_maps) = self.shared_maps.source_maps() else {
             return;
         };
         let (memory, hash_key) = (
-            reputation.sieves().memory(),
+            source_maps.sieves().memory(),
             self.manifest.settings.hash_key,
         );
         let sieves = self.manifest.policy.sieves.iter().zip(&self.policy.sieves);

@@ -1,6 +1,6 @@
 //! Saves and restores the records of sources.
 
-use limiter_common::standing::{Moment, Shortage, Tick};
+use limiter_common::standing::{Shortage, StandingContext, Tick};
 
 use crate::{
     kernel::{Datapath, DatapathError, monotonic_now, replace::PreparedPolicy},
@@ -12,7 +12,7 @@ impl Datapath {
     /// uses no standing.
     pub fn capture_known(&self) -> Result<SavedSources, DatapathError> {
         match self.known_sources() {
-            Ok(known) => Ok(SavedSources::new(known.all(), &known.moment()?)),
+            Ok(known) => Ok(SavedSources::new(known.all(), &known.standing_context()?)),
             Err(DatapathError::NoStanding) => Ok(SavedSources::default()),
             Err(error) => Err(error),
         }
@@ -31,7 +31,7 @@ impl PreparedPolicy {
         if !features.uses_standing() {
             return Ok(0);
         }
-        let at = Moment {
+        let at = StandingContext {
             settings: &features.standing,
             shortage: Shortage::NONE,
             now: Tick::of_ns(monotonic_now()),

@@ -32,7 +32,7 @@ impl Trial {
         orders: impl IntoIterator<Item = ConnectionOrder>,
     ) -> Result<(), DatapathError> {
         let buckets = Some(self.maps.buckets());
-        let program = load_recounting(&self.reputation, buckets, self.settings, &self.policy)?;
+        let program = load_recounting(&self.source_maps, buckets, self.settings, &self.policy)?;
         for order in orders {
             program.run_on(&order).map_err(DatapathError::Order)?;
         }

@@ -20,8 +20,8 @@ fn settings(ipv6_prefix: u32) -> Settings {
     }
 }
 
-fn moment(settings: &Settings, now_ns: u64) -> Moment<'_> {
-    Moment {
+fn standing_context(settings: &Settings, now_ns: u64) -> StandingContext<'_> {
+    StandingContext {
         settings,
         shortage: Shortage::NONE,
         now: Tick::of_ns(now_ns),
@@ -37,7 +37,7 @@ fn source(settings: &Settings, address: &str) -> SourceId {
 #[test]
 fn what_was_known_goes_on_after_a_reboot() {
     let settings = settings(64);
-    let at = moment(&settings, 20 * DAY_NS);
+    let at = standing_context(&settings, 20 * DAY_NS);
     let proven = Record::NONE.after(Event::Handshake, &at);
     let trust = |ns: u64| Event::Trust {
         until_ns: 20 * DAY_NS + ns,
@@ -61,7 +61,7 @@ fn what_was_known_goes_on_after_a_reboot() {
     let saved = SavedSources::new(known.into_iter(), &at);
     assert_eq!(saved.sources.len(), 4, "visits and retries are not saved");
 
-    let after = moment(&settings, 40 * SECOND_NS);
+    let after = standing_context(&settings, 40 * SECOND_NS);
     let restored: Vec<_> = saved.restore(2 * DAY_NS, &after).collect();
     let kinds = restored.iter().map(|(source, record)| {
         let address: IpAddr = source.address().into();
@@ -74,7 +74,7 @@ fn what_was_known_goes_on_after_a_reboot() {
     ];
     assert!(kinds.eq(expected.map(|(address, kind)| (address.to_owned(), kind))));
     // The first trusted source has a day left, the other one none.
-    let later = |ns| moment(&settings, 40 * SECOND_NS + ns);
+    let later = |ns| standing_context(&settings, 40 * SECOND_NS + ns);
     for (_, record) in &restored[1..] {
         assert_eq!(
             record.standing(&later(DAY_NS - 9 * SECOND_NS)),
@@ -102,17 +102,17 @@ fn what_was_known_goes_on_after_a_reboot() {
 #[test]
 fn a_restart_in_a_flood_makes_nobody_senior() {
     let settings = settings(64);
-    let before = moment(&settings, DAY_NS);
+    let before = standing_context(&settings, DAY_NS);
     let late = Record::NONE.after(Event::Handshake, &before);
-    let at = Moment {
+    let at = StandingContext {
         shortage: Shortage::NONE.after_refusal(Tick::of_ns(DAY_NS + 30 * SECOND_NS)),
-        ..moment(&settings, DAY_NS + 31 * SECOND_NS)
+        ..standing_context(&settings, DAY_NS + 31 * SECOND_NS)
     };
     assert_eq!(late.standing(&at), Standing::Fresh);
     assert!(!late.is_fresh(), "only as long as the shortage lasts");
     let known = [(source(&settings, "192.0.2.1"), late)];
     let saved = SavedSources::new(known.into_iter(), &at);
-    let after = moment(&settings, 40 * SECOND_NS);
+    let after = standing_context(&settings, 40 * SECOND_NS);
     let (_, restored) = saved.restore(0, &after).next().unwrap();
     assert_eq!(restored.standing(&after), Standing::Fresh);
 }
@@ -120,13 +120,13 @@ fn a_restart_in_a_flood_makes_nobody_senior() {
 #[test]
 fn a_source_may_be_a_shorter_prefix_by_now() {
     let of_64 = settings(64);
-    let at = moment(&of_64, DAY_NS);
+    let at = standing_context(&of_64, DAY_NS);
     let record = Record::NONE.after(Event::Handshake, &at);
     let known = ["2001:db8:1:2::", "192.0.2.1"].map(|one| (source(&of_64, one), record));
     let saved = SavedSources::new(known.into_iter(), &at);
     let restored = |ipv6_prefix| {
         let settings = settings(ipv6_prefix);
-        let at = moment(&settings, DAY_NS);
+        let at = standing_context(&settings, DAY_NS);
         let restored = saved.restore(0, &at);
         restored.map(|(source, _)| source).collect::<Vec<_>>()
     };

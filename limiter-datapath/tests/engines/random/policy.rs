@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use limiter_common::{
     answer::Answer,
     key::MOST_BITS_BESIDE_NAMES,
-    limit::{Cost, IdFormat, LimitId, NameKind, NamedBy},
+    limit::{Cost, IdFormat, KeyPart, LimitId, NameKind},
     packet::TcpState,
     reason::Action,
     standing::Standing,
@@ -167,8 +167,8 @@ fn limit() -> impl Strategy<Value = Limit> {
                     None => (id_format, cost, strategy, matching, mode),
                 };
                 let per_name = per_name.filter(|_| of_all.is_none());
-                let is_of_sources = match id_format.named_by() {
-                    None | Some(NamedBy::Subscriber) => true,
+                let is_of_sources = match id_format.key_part() {
+                    None | Some(KeyPart::Subscriber) => true,
                     Some(_) => false,
                 };
                 let per_name = per_name.filter(|_| is_of_sources && fits_beside_names(id_format));

@@ -42,10 +42,10 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         settings.sieves = SieveSizes::of(&tables.sieves);
         let mut instance = Instance::load(&tables, 0, settings, ClockSource::Kernel)?;
         let maps = instance.take_maps(settings)?;
-        let reputation = instance.take_reputation(settings)?;
+        let source_maps = instance.take_source_maps(settings)?;
         let index = pressure_of_limit(LimitId(20));
         let always = Pressure::new(2, u64::MAX);
-        reputation
+        source_maps
             .sieves()
             .pressures()
             .set_pressure(index, always)?;
@@ -64,7 +64,7 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         })?;
 
         let sieve = &tables.sieves[0];
-        let snapshot = reputation.sieves().memory().snapshot(sieve);
+        let snapshot = source_maps.sieves().memory().snapshot(sieve);
         let mut listed = Vec::<&ListedSource>::new();
         for shard in &snapshot.shards {
             assert!(shard.is_exact);
@@ -80,18 +80,18 @@ fn two_cpus_leave_a_sieve_behind() -> Result<()> {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), listed.len(), "an address is there twice");
-        let used = reputation.sieves().memory().shards.iter();
+        let used = source_maps.sieves().memory().shards.iter();
         let used: usize = used.map(|shard| shard.used() as usize).sum();
         assert!(used >= listed.len());
 
-        let traffic = reputation.sieves().traffic(index)?;
+        let traffic = source_maps.sieves().traffic(index)?;
         let arrived = u64::from(2 * ROUNDS * TIMES);
         println!("{} shards: {traffic:?}", sieve.geometry.shards());
         assert_eq!(traffic.arrived.packets, arrived);
         assert_eq!(traffic.scored + traffic.contended, arrived);
         let counts: u64 = listed.iter().map(|one| u64::from(one.count)).sum();
         assert!(counts <= traffic.scored);
-        let turns = reputation.sieves().memory().shards.iter();
+        let turns = source_maps.sieves().memory().shards.iter();
         let turns: u64 = turns.map(|shard| shard.sequence.get() / 2).sum();
         assert_eq!(
             turns, traffic.scored,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anyhow::{Context as _, Result};
 use limiter_common::standing::{
-    Event, Kind, Moment, Record, Settings, Shortage, SourceId, Standing, Tick,
+    Event, Kind, Record, Settings, Shortage, SourceId, Standing, StandingContext, Tick,
 };
 use limiter_datapath::{
     kernel::{DatapathError, monotonic_now},
@@ -189,7 +189,7 @@ fn saved_sources_go_by_the_present_clock() -> Result<()> {
     };
     // The saving host had been up for years; this one may have been up for minutes.
     let then_ns = 4 * 365 * DAY;
-    let then = Moment {
+    let then = StandingContext {
         settings: &settings,
         shortage: Shortage::NONE,
         now: Tick::of_ns(then_ns),
@@ -229,10 +229,10 @@ fn saved_sources_go_by_the_present_clock() -> Result<()> {
     // A visit is recorded by the present clock.
     let known = scene.known()?;
     let source = known.source("192.0.2.2".parse()?);
-    let before = known.moment()?.now.kept();
+    let before = known.standing_context()?.now.kept();
     known.record_event(source, Event::Visit)?;
     let last = known.record(source).last();
-    assert!((before..=known.moment()?.now.kept()).contains(&last));
+    assert!((before..=known.standing_context()?.now.kept()).contains(&last));
     // A clock that was set years forward.
     let (scene, known) = Scene::resumed(&namespace, "capacity: 1024", &saved, 9 * 365 * DAY)?;
     assert_eq!((known, scene.everybody()?.len()), (0, 0));

@@ -157,7 +157,7 @@ impl Scene {
     pub(super) fn of(&self, address: &str) -> Result<(Record, Standing)> {
         let known = self.known()?;
         let record = known.record(known.source(address.parse::<IpAddr>()?));
-        Ok((record, record.standing(&known.moment()?)))
+        Ok((record, record.standing(&known.standing_context()?)))
     }
 
     /// All known sources as addresses, in ascending order.

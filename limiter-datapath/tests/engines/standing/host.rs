@@ -10,7 +10,7 @@ use limiter_common::{
     standing::Standing,
 };
 use limiter_datapath::native::{
-    BucketLocation, BytesFrame, MemoryBuckets, MemoryOffenders, MemoryReputation, MemoryStanding,
+    BucketLocation, BytesFrame, MemoryBuckets, MemoryOffenders, MemorySourceTables, MemoryStanding,
     decide_once,
 };
 use limiter_policy::policy::CompiledPolicy;
@@ -65,25 +65,25 @@ pub(super) struct Host {
     pub(super) tables: CompiledPolicy,
     pub(super) buckets: CountingTable,
     pub(super) offenders: MemoryOffenders,
-    reputation: MemoryReputation,
+    source_tables: MemorySourceTables,
 }
 
 impl Host {
     pub(super) fn new(tables: CompiledPolicy) -> Self {
-        let reputation = MemoryReputation {
+        let source_tables = MemorySourceTables {
             standing: MemoryStanding::new(&tables.features.standing),
-            ..MemoryReputation::default()
+            ..MemorySourceTables::default()
         };
         Self {
             tables,
             buckets: CountingTable::default(),
             offenders: MemoryOffenders::default(),
-            reputation,
+            source_tables,
         }
     }
 
     pub(super) fn standing(&self) -> &MemoryStanding {
-        &self.reputation.standing
+        &self.source_tables.standing
     }
 
     /// Gives a source that standing; returns the source.
@@ -100,7 +100,7 @@ impl Host {
             &self.tables,
             &self.buckets,
             &self.offenders,
-            &self.reputation,
+            &self.source_tables,
         )
     }
 

@@ -15,7 +15,7 @@ use limiter_common::{
 use limiter_datapath::{
     kernel::{Trial, possible_cpus},
     native::{
-        BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemoryReputation, MemoryStanding,
+        BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemorySourceTables, MemoryStanding,
     },
 };
 use limiter_policy::{
@@ -33,7 +33,7 @@ use crate::engine::{START, policy};
 struct Cpu {
     tables: CompiledPolicy,
     buckets: MemoryBuckets,
-    reputation: MemoryReputation,
+    source_tables: MemorySourceTables,
     scratch: RefCell<Scratch<BucketLocation>>,
 }
 
@@ -41,17 +41,17 @@ impl Cpu {
     fn new(recorded_visits: u64) -> Self {
         let mut tables = all_and_each();
         tables.features.standing.recorded_visits = recorded_visits;
-        let reputation = MemoryReputation {
+        let source_tables = MemorySourceTables {
             standing: MemoryStanding::new(&tables.features.standing),
-            ..MemoryReputation::default()
+            ..MemorySourceTables::default()
         };
         for (standing, source) in Standing::ALL.into_iter().zip(SOURCES) {
-            set_standing(&reputation.standing, &tables.features, source, standing);
+            set_standing(&source_tables.standing, &tables.features, source, standing);
         }
         Self {
             tables,
             buckets: MemoryBuckets::default(),
-            reputation,
+            source_tables,
             scratch: RefCell::default(),
         }
     }
@@ -70,7 +70,7 @@ impl Cpu {
             tables: &self.tables,
             buckets,
             offenders: &(),
-            reputation: &self.reputation,
+            source_tables: &self.source_tables,
         };
         let frame = frame(source).expect("a source of IPv4 or IPv6");
         let mut exchange = Exchange::EMPTY;

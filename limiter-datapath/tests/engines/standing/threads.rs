@@ -9,15 +9,15 @@ use limiter_common::{
     address::Address,
     answer::Exchange,
     ban::{BanKey, BanMatch},
+    classified_packet::ClassifiedPacket,
     clock::Clock,
     cookie::{CookieCheck, CookieKeys},
     counters::Traffic,
     decide::{Pipeline, Scratch, Verdict},
-    judged::Packet,
     limit::IdFormat,
     policy::Tables,
     reason::Reason::{Contended, OverLimit, Reserved, WithinLimits},
-    reputation::Reputation,
+    source_tables::SourceTables,
     sources::StandingTable,
     standing::Standing,
     table::{HashKey, WhenFull},
@@ -32,9 +32,9 @@ use crate::engine::{START, policy};
 const TIMES: u64 = 20_000;
 
 /// Known sources, without bans and sieves, for several threads.
-struct StandingReputation(MemoryStanding);
+struct StandingTables(MemoryStanding);
 
-impl Reputation for StandingReputation {
+impl SourceTables for StandingTables {
     fn sources(&self) -> &impl StandingTable {
         &self.0
     }
@@ -47,7 +47,12 @@ impl Reputation for StandingReputation {
         ().count_hit(key, traffic);
     }
 
-    fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
+    fn sift<T: Tables>(
+        &self,
+        tables: &T,
+        packet: &ClassifiedPacket,
+        verdict: &mut Verdict,
+    ) -> bool {
         ().sift(tables, packet, verdict)
     }
 
@@ -59,7 +64,7 @@ impl Reputation for StandingReputation {
         ().cookie_keys()
     }
 
-    fn is_of_own_connection(&self, packet: &Packet) -> bool {
+    fn is_of_own_connection(&self, packet: &ClassifiedPacket) -> bool {
         ().is_of_own_connection(packet)
     }
 
@@ -71,7 +76,7 @@ impl Reputation for StandingReputation {
 struct Race {
     tables: CompiledPolicy,
     buckets: MemoryTable,
-    known: StandingReputation,
+    known: StandingTables,
 }
 
 impl Race {
@@ -88,7 +93,7 @@ impl Race {
         }
         Self {
             buckets: MemoryTable::new(64, key, tables.units.clone(), WhenFull::Evict),
-            known: StandingReputation(known),
+            known: StandingTables(known),
             tables,
         }
     }
@@ -106,7 +111,7 @@ impl Race {
                         tables: &self.tables,
                         buckets: &self.buckets,
                         offenders: &(),
-                        reputation: &self.known,
+                        source_tables: &self.known,
                     };
                     let mut scratch = Scratch::default();
                     let mut exchange = Exchange::EMPTY;

@@ -1,6 +1,6 @@
 //! Checks the references between limits and sieves.
 
-use limiter_common::limit::{Cost, NamedBy};
+use limiter_common::limit::{Cost, KeyPart};
 
 use super::{
     super::{
@@ -60,7 +60,7 @@ fn check_use(
     if definition.pressure.is_some() {
         return;
     }
-    if limit.id_format.named_by() == Some(NamedBy::Interface) {
+    if limit.id_format.key_part() == Some(KeyPart::Interface) {
         check_rate(limit, position, problems);
     } else {
         let message = format!(
@@ -90,7 +90,7 @@ fn check_measure(limits: &Limits, name: &str, position: FilePosition, problems: 
     let mut all = limits.iter();
     let found = all.find(|(_, limit)| limit.name == name);
     let id_format = match found {
-        Some((_, limit)) if limit.id_format.named_by() == Some(NamedBy::Interface) => {
+        Some((_, limit)) if limit.id_format.key_part() == Some(KeyPart::Interface) => {
             check_rate(limit, position, problems);
             return;
         }

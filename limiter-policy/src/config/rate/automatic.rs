@@ -1,6 +1,6 @@
 //! `count: auto`: the daemon adjusts the rate between a floor and a ceiling.
 
-use limiter_common::limit::{Cost, IdFormat, NamedBy};
+use limiter_common::limit::{Cost, IdFormat, KeyPart};
 
 use super::{BURST, COUNT, PERIOD, RATE, RateContext};
 use crate::{
@@ -65,7 +65,7 @@ pub(in super::super) fn is_automatic(reader: &mut Reader<'_, '_>, fields: &Field
         return true;
     }
     for field in BOUNDS {
-        if let Some((name, _)) = fields.named(field) {
+        if let Some((name, _)) = fields.find(field) {
             let message = format!("'{field}' is only for '{COUNT}: {AUTO}'");
             reader.error(name.at, message);
         }
@@ -83,7 +83,7 @@ pub(in super::super) fn read<'n>(
         reader.error(at, message);
         fits = false;
     };
-    if let Some((name, _)) = fields.named(COUNT)
+    if let Some((name, _)) = fields.find(COUNT)
         && let Some(why) = misfit(kind)
     {
         refuse(
@@ -100,7 +100,7 @@ pub(in super::super) fn read<'n>(
         (PERIOD, "its bounds are rates in tokens a second"),
         (RATE, "it finds the rate"),
     ] {
-        if let Some((name, _)) = fields.named(field) {
+        if let Some((name, _)) = fields.find(field) {
             let message = format!("'{field}' is not for '{COUNT}: {AUTO}': {why}; leave it out");
             refuse(reader, name.at, message);
         }
@@ -112,7 +112,7 @@ pub(in super::super) fn read<'n>(
     let (floor, ceiling) = (bound(FLOOR, DEFAULT_FLOOR), bound(CEILING, DEFAULT_CEILING));
     let (floor, ceiling) = (floor?, ceiling?);
     if floor > ceiling {
-        let named = fields.named(FLOOR).or_else(|| fields.named(CEILING));
+        let named = fields.find(FLOOR).or_else(|| fields.find(CEILING));
         if let Some((name, _)) = named {
             let message = format!("the {FLOOR} of {floor} is above the {CEILING} of {ceiling}");
             reader.error(name.at, message);
@@ -133,7 +133,7 @@ fn misfit(kind: Kind) -> Option<String> {
         mode,
     } = kind;
     if let Some(format) = id_format
-        && format.named_by() != Some(NamedBy::Interface)
+        && format.key_part() != Some(KeyPart::Interface)
     {
         return Some(format!(
             "id {}, only for id {}: what a server bears, it bears from all sources together",

@@ -58,7 +58,7 @@ pub(super) fn read<'n>(
     context: RateContext,
 ) -> Option<Vec<Rate>> {
     let may_have_burst = refuse_burst(reader, fields, context.strategy);
-    let Some((name, node)) = fields.named(RATE) else {
+    let Some((name, node)) = fields.find(RATE) else {
         // `rate` may be present under a misspelt name.
         let rate = fields.is_missing(RATE);
         let rate = rate.then(|| long(reader, fields, owner, context)).flatten();
@@ -112,7 +112,7 @@ fn refuse_burst(
     fields: &Fields<'_>,
     strategy: Option<Strategy>,
 ) -> bool {
-    let (Some(strategy), Some((name, _))) = (strategy, fields.named(BURST)) else {
+    let (Some(strategy), Some((name, _))) = (strategy, fields.find(BURST)) else {
         return true;
     };
     if strategy.has_burst() {
@@ -199,7 +199,7 @@ fn short<'n>(
         return None;
     }
     let given = fields
-        .named(BURST)
+        .find(BURST)
         .filter(|_| context.strategy.is_some_and(Strategy::has_burst));
     let burst = match given {
         None => None,

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// The most characters of a name. A ban stores the name beside the reason, in a fixed amount of memory.
 const MOST: usize = 64;
 
-/// The author of a ban: a limit (`automatic`), the `operator`, or the name of a program, a fail2ban jail or a
+/// The origin of a ban: a limit (`automatic`), the `operator`, or the name of a program, a fail2ban jail or a
 /// person.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

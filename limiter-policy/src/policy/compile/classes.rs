@@ -11,7 +11,7 @@ use limiter_common::{
 use super::{
     limit_sets::{LimitSets, bit},
     list_effect::ListEffect,
-    masks::Sets,
+    masks::MaskTable,
     number::index,
 };
 use crate::policy::SubscriberNumber;
@@ -40,7 +40,7 @@ impl Settings {
 
 pub(super) struct Classes {
     limit_sets: LimitSets,
-    sets: Sets,
+    sets: MaskTable,
     of_subscribers: BTreeMap<SubscriberNumber, Vec<(u32, Parameters)>>,
     table: Vec<Class>,
     /// The limits' defaults, followed by the overrides; each with the index of its limit.
@@ -58,7 +58,7 @@ pub(super) trait Numbering {
 }
 
 impl Classes {
-    pub(super) fn new(limit_sets: LimitSets, sets: Sets, defaults: Vec<Parameters>) -> Self {
+    pub(super) fn new(limit_sets: LimitSets, sets: MaskTable, defaults: Vec<Parameters>) -> Self {
         let mut classes = Self {
             limit_sets,
             sets,
@@ -110,7 +110,7 @@ impl Classes {
         class
     }
 
-    pub(super) const fn sets(&mut self) -> &mut Sets {
+    pub(super) const fn sets(&mut self) -> &mut MaskTable {
         &mut self.sets
     }
 
@@ -133,7 +133,7 @@ impl Classes {
 
     /// Returns the classes, the parameters (the limits' defaults, then the classes' overrides) with the
     /// indices of their limits, and the sets of limits, including the sets that classes refer to.
-    pub(super) fn into_tables(self) -> (Vec<Class>, Vec<(u32, Parameters)>, Sets) {
+    pub(super) fn into_tables(self) -> (Vec<Class>, Vec<(u32, Parameters)>, MaskTable) {
         (self.table, self.rates, self.sets)
     }
 }

@@ -8,7 +8,7 @@ use limiter_common::{address::Family, limit::MAX_LIMITS};
 use super::{
     index::Range,
     limit_sets::{bit, set_of},
-    masks::Sets,
+    masks::MaskTable,
     sources::Block,
 };
 use crate::policy::{Limit, PortRange};
@@ -16,17 +16,17 @@ use crate::policy::{Limit, PortRange};
 /// The values from the first to the last, inclusive.
 type Values = (u128, u128);
 
-pub(super) fn source_ports(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
+pub(super) fn source_ports(limits: &[Limit], sets: &mut MaskTable) -> Vec<Range> {
     compile(limits, sets, |limit| ports(&limit.matching.source_ports))
 }
 
-pub(super) fn destination_ports(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
+pub(super) fn destination_ports(limits: &[Limit], sets: &mut MaskTable) -> Vec<Range> {
     compile(limits, sets, |limit| {
         ports(&limit.matching.destination_ports)
     })
 }
 
-pub(super) fn dns_types(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
+pub(super) fn dns_types(limits: &[Limit], sets: &mut MaskTable) -> Vec<Range> {
     compile(limits, sets, |limit| {
         let types = limit.matching.dns.types.iter();
         let values: Vec<_> = types
@@ -41,11 +41,11 @@ fn ports(ports: &[PortRange]) -> Option<Vec<Values>> {
     (!ports.is_empty()).then(|| ports.iter().map(values).collect())
 }
 
-pub(super) fn destinations_v4(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
+pub(super) fn destinations_v4(limits: &[Limit], sets: &mut MaskTable) -> Vec<Range> {
     compile(limits, sets, |limit| destinations(limit, Family::V4))
 }
 
-pub(super) fn destinations_v6(limits: &[Limit], sets: &mut Sets) -> Vec<Range> {
+pub(super) fn destinations_v6(limits: &[Limit], sets: &mut MaskTable) -> Vec<Range> {
     compile(limits, sets, |limit| destinations(limit, Family::V6))
 }
 
@@ -64,7 +64,7 @@ fn destinations(limit: &Limit, family: Family) -> Option<Vec<Values>> {
 /// that a limit matches; `None`: all values.
 fn compile(
     limits: &[Limit],
-    sets: &mut Sets,
+    sets: &mut MaskTable,
     matched: impl Fn(&Limit) -> Option<Vec<Values>>,
 ) -> Vec<Range> {
     let everywhere = set_of(limits, |limit| matched(limit).is_none());

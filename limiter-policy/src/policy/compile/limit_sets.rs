@@ -2,7 +2,7 @@
 
 use limiter_common::{
     address::Family,
-    limit::{Cost, NamedBy},
+    limit::{Cost, KeyPart},
 };
 
 use crate::policy::{Fragments, Limit, Mode};
@@ -54,7 +54,7 @@ impl LimitSets {
                 let mut overrides = limit.overrides.iter();
                 limit.mode != Mode::Off && overrides.any(|other| other.id.name().is_some())
             }),
-            by_subscriber: set(|limit| limit.id_format.named_by() == Some(NamedBy::Subscriber)),
+            by_subscriber: set(|limit| limit.id_format.key_part() == Some(KeyPart::Subscriber)),
             observing: set(|limit| limit.mode == Mode::Observe),
             without_tcp: set(|limit| !needs_tcp(limit)),
             without_ports: set(|limit| !limit.matching.needs_ports()),

@@ -15,13 +15,13 @@ use crate::policy::{Limit, Match};
 const DNS_KINDS: u8 = 64;
 
 /// Sets of limits, at the indices of [`limiter_common::policy::Masks`].
-pub(super) struct Sets {
+pub(super) struct MaskTable {
     table: Vec<u64>,
     /// The index of each set for ranges.
     indices: HashMap<u64, u32>,
 }
 
-impl Sets {
+impl MaskTable {
     pub(super) fn new(limits: &[Limit]) -> Self {
         Self {
             table: by_number(limits),

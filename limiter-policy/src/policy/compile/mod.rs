@@ -34,7 +34,7 @@ use self::{
     error::{MOST_NAMES, MOST_RANGES},
     index::IndexTables,
     limit_sets::LimitSets,
-    masks::Sets,
+    masks::MaskTable,
     number::index,
     overrides_by_name::OverridesByName,
     rates::Rates,
@@ -129,7 +129,7 @@ impl CompiledPolicy {
         let mut rates = Rates::default();
         let answers = AnswerLimits::new(policy, &mut rates)?;
         let (limits, defaults) = entries_and_defaults(policy, &answers, &mut rates)?;
-        let mut classes = Classes::new(limit_sets, Sets::new(&counting), defaults);
+        let mut classes = Classes::new(limit_sets, MaskTable::new(&counting), defaults);
         let [sources_v4, sources_v6] = sources::compile(policy, &mut rates, &mut classes)?;
         let mut indexed = IndexTables::default();
         let overridden = OverridesByName::new(policy, &mut rates)?;
@@ -283,7 +283,7 @@ fn entries_and_defaults(
 fn ranges_of(
     limits: &[Limit],
     [sources_v4, sources_v6]: [Vec<index::Range>; 2],
-    sets: &mut Sets,
+    sets: &mut MaskTable,
 ) -> [(Dimension, Vec<index::Range>); Dimension::COUNT] {
     [
         (Dimension::SourceV4, sources_v4),

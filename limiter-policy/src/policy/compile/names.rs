@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use limiter_common::{
     dns::{DOMAIN_LABELS, MOST_PROBES, question_number},
-    limit::{Cost, NameKind, NamedBy},
+    limit::{Cost, KeyPart, NameKind},
     name_hash::{NameKeys, hash_of_name, zone_number},
     policy::Features,
     policy::NameSlot,
@@ -81,7 +81,7 @@ impl NameTable {
         for name in domain_labels.names() {
             names.entry(name).or_default();
         }
-        let overridden_domains = overridden.names(NamedBy::Domain);
+        let overridden_domains = overridden.names(KeyPart::Domain);
         for name in &overridden_domains {
             names.entry(&name.name).or_default();
         }
@@ -103,9 +103,9 @@ impl NameTable {
             let keys = [
                 policy
                     .zone_of(name)
-                    .map(|zone| (NamedBy::Zone, zone.into())),
-                (domain_labels.registered(name)).map(|domain| (NamedBy::Domain, domain.into())),
-                question.map(|question| (NamedBy::Question, question.clone())),
+                    .map(|zone| (KeyPart::Zone, zone.into())),
+                (domain_labels.registered(name)).map(|domain| (KeyPart::Domain, domain.into())),
+                question.map(|question| (KeyPart::Question, question.clone())),
             ];
             keys.into_iter().flatten().collect::<Vec<NamedKey>>()
         };
@@ -135,8 +135,8 @@ impl NameTable {
             };
             slots.push((HashSource::Name(name.wire()), slot));
         }
-        let questions = overridden.names(NamedBy::Question);
-        let server_names = overridden.names(NamedBy::ServerName);
+        let questions = overridden.names(KeyPart::Question);
+        let server_names = overridden.names(KeyPart::ServerName);
         let questions = questions
             .iter()
             .filter_map(|one| Some((one, one.question?)));
@@ -145,7 +145,7 @@ impl NameTable {
             (hashed, keys_of(&one.name, Some(one)))
         });
         let server_names = server_names.iter().map(|one| {
-            let key = (NamedBy::ServerName, one.clone());
+            let key = (KeyPart::ServerName, one.clone());
             (HashSource::ServerName(one.name.wire()), vec![key])
         });
         for (hashed, keys) in questions.chain(server_names) {

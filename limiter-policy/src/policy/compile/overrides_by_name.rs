@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use limiter_common::{address::Family, limit::NamedBy, policy::Child, strategy::Parameters};
+use limiter_common::{address::Family, limit::KeyPart, policy::Child, strategy::Parameters};
 
 use super::{
     CompileError,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::policy::{Mode, OverriddenName, OverrideId, Policy, SubscriberNumber};
 
-pub(super) type NamedKey = (NamedBy, OverriddenName);
+pub(super) type NamedKey = (KeyPart, OverriddenName);
 
 /// The overrides by name.
 pub(super) struct OverridesByName<'p> {
@@ -42,11 +42,11 @@ impl<'p> OverridesByName<'p> {
         let limits = (0..).zip(&policy.limits);
         for (limit_index, limit) in limits.filter(|(_, limit)| limit.mode != Mode::Off) {
             for other in &limit.overrides {
-                let (Some(named_by), Some(name)) = (limit.named_by(), other.id.name()) else {
+                let (Some(key_part), Some(name)) = (limit.key_part(), other.id.name()) else {
                     continue;
                 };
                 let parameters = rates.parameters(limit, other.rate)?;
-                let said = by_key.entry((named_by, name.clone())).or_default();
+                let said = by_key.entry((key_part, name.clone())).or_default();
                 match other.id.source() {
                     None => said.alone.push((limit_index, parameters)),
                     Some(source) => {
@@ -74,9 +74,9 @@ impl<'p> OverridesByName<'p> {
     }
 
     /// Returns the names of keys of one kind, sorted.
-    pub(super) fn names(&self, named_by: NamedBy) -> Vec<OverriddenName> {
+    pub(super) fn names(&self, key_part: KeyPart) -> Vec<OverriddenName> {
         let keys = self.by_key.keys();
-        let of_kind = keys.filter(|(of, _)| *of == named_by);
+        let of_kind = keys.filter(|(of, _)| *of == key_part);
         let mut names: Vec<_> = of_kind.map(|(_, name)| name.clone()).collect();
         names.sort_unstable();
         names

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use limiter_common::{
-    limit::NamedBy,
+    limit::KeyPart,
     name_hash::{unkeyed_hash, zone_number},
     packet::{NameMatch, PROTOCOL_TCP, PROTOCOL_UDP},
     policy::Features,
@@ -236,7 +236,7 @@ fn otherwise(limits: &[Limit]) -> Vec<[u64; 2]> {
 }
 
 fn is_of_server_names(limit: &Limit) -> bool {
-    limit.id_format.named_by() == Some(NamedBy::ServerName)
+    limit.id_format.key_part() == Some(KeyPart::ServerName)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use limiter_common::{
     address::Family,
-    limit::{Cost, NamedBy},
+    limit::{Cost, KeyPart},
     packet::TcpState,
     standing::Standing,
 };
@@ -55,8 +55,8 @@ fn warnings(policy: &Policy) -> Vec<String> {
 
 /// Warns of a limit on all sources together that treats them alike.
 fn without_reserve(limit: &Limit) -> Option<String> {
-    let named_by = limit.id_format.named_by();
-    let is_total = named_by.is_some_and(NamedBy::is_of_all_sources);
+    let key_part = limit.id_format.key_part();
+    let is_total = key_part.is_some_and(KeyPart::is_of_all_sources);
     // Connections and handshakes cannot be forged.
     let drops =
         limit.mode == Mode::Enforce && limit.default.is_some() && limit.is_spent_by_packets();

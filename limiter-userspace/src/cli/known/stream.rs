@@ -23,7 +23,7 @@ use crate::{
 pub(super) fn stream(read: &ReadArgs, for_ns: u64, json: bool) -> anyhow::Result<()> {
     let applier = KnownApplier {
         read,
-        counts: Counts::default(),
+        counts: KnownCounts::default(),
         ends_with_daemon: false,
     };
     stream::apply(applier, json, move |input, sink| {
@@ -34,7 +34,7 @@ pub(super) fn stream(read: &ReadArgs, for_ns: u64, json: bool) -> anyhow::Result
 
 /// The number of sources or lines with each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-struct Counts {
+struct KnownCounts {
     /// Sources that became proven.
     known: u64,
     /// Forgotten sources.
@@ -46,7 +46,7 @@ struct Counts {
 }
 
 /// Formats as `known 12, forgotten 3, refused 0, bad 0`.
-impl fmt::Display for Counts {
+impl fmt::Display for KnownCounts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
@@ -61,13 +61,13 @@ impl fmt::Display for Counts {
 
 struct KnownApplier<'r> {
     read: &'r ReadArgs,
-    counts: Counts,
+    counts: KnownCounts,
     ends_with_daemon: bool,
 }
 
 impl Applier for KnownApplier<'_> {
     type Change = KnownChange;
-    type Counts = Counts;
+    type Counts = KnownCounts;
 
     /// Applying one source takes about a 64th of a change's fixed time.
     fn weight(change: &KnownChange) -> usize {
@@ -104,7 +104,7 @@ impl Applier for KnownApplier<'_> {
     /// Every line is a change, so none is skipped.
     fn count_skipped(&mut self) {}
 
-    fn counts(&self) -> &Counts {
+    fn counts(&self) -> &KnownCounts {
         &self.counts
     }
 
@@ -145,10 +145,10 @@ mod tests {
 
     #[test]
     fn totals() {
-        let counts = Counts {
+        let counts = KnownCounts {
             known: 1_200,
             bad: 3,
-            ..Counts::default()
+            ..KnownCounts::default()
         };
         let expected = "known 1 200, forgotten 0, refused 0, bad 3";
         assert_eq!(counts.to_string(), expected);

@@ -14,7 +14,7 @@ use super::{
     at_end::FinalState, automatic, bans::Bans, connections::Connections, sieves::SieveEnd,
     standing::ProofCounts,
 };
-use crate::replay::{JudgedPacket, ReplayedBans, Summary, limit_indices};
+use crate::replay::{ReplayedBans, ReplayedPacket, Summary, limit_indices};
 
 #[derive(Serialize)]
 struct Packet<'a> {
@@ -43,7 +43,7 @@ pub(super) fn packet(
     out: &mut impl Write,
     policy: &Policy,
     names: &KeyNames<'_>,
-    packet: &JudgedPacket,
+    packet: &ReplayedPacket,
 ) -> anyhow::Result<()> {
     let strictest = packet.strictest.as_ref();
     let name = |limit_index: u32| Some(policy.limits.get(limit_index as usize)?.name.as_str());
@@ -75,11 +75,11 @@ pub(super) fn packet(
 
 #[derive(Serialize)]
 struct LastLine<'a> {
-    summary: Counts<'a>,
+    summary: ReplaySummary<'a>,
 }
 
 #[derive(Serialize)]
-struct Counts<'a> {
+struct ReplaySummary<'a> {
     packets: u64,
     passed: u64,
     dropped: u64,
@@ -196,7 +196,7 @@ pub(super) fn summary(
         summary.of(Action::Drop).packets,
     );
     let line = LastLine {
-        summary: Counts {
+        summary: ReplaySummary {
             packets: passed + dropped,
             passed,
             dropped,

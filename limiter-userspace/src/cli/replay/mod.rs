@@ -36,7 +36,7 @@ use super::{
     traffic_file,
 };
 use crate::replay::{
-    JudgedPacket, Replay, ReplayedBans, Sources, Summary, Timeline, Usage,
+    Replay, ReplayedBans, ReplayedPacket, Sources, Summary, Timeline, Usage,
     engine::{Engine, KernelEngine, NativeEngine},
 };
 
@@ -184,13 +184,13 @@ pub(super) fn replay(args: &ReplayArgs) -> anyhow::Result<()> {
             Err(error) => break Err(error.into()),
         };
         match replay.judge(&packet) {
-            Ok(judged) => {
+            Ok(replayed) => {
                 if let Some(file) = &mut answers
-                    && let Some(answer) = replay.answer(&packet, &judged)
+                    && let Some(answer) = replay.answer(&packet, &replayed)
                 {
                     file.write(packet.time_ns, &answer)?;
                 }
-                out.packet(&judged, replay.question(&packet).as_ref())?;
+                out.packet(&replayed, replay.question(&packet).as_ref())?;
             }
             Err(error) => break Err(error.into()),
         }
@@ -287,7 +287,7 @@ impl<W: Write> Output<'_, W> {
     /// Reports a packet. `question_names`: the texts of its question, if limits have buckets of questions.
     fn packet(
         &mut self,
-        packet: &JudgedPacket,
+        packet: &ReplayedPacket,
         question_names: Option<&QuestionNames>,
     ) -> anyhow::Result<()> {
         self.summary.add(packet);

@@ -14,14 +14,14 @@ use crate::{
         traffic_file,
     },
     replay::{Replay, engine::NativeEngine},
-    suggest::{Fit, Frames, Host, Judgement, Verdicts, observing},
+    suggest::{Fit, Frames, Host, LimitFit, Verdicts, observing},
 };
 
 #[derive(Serialize)]
 struct CheckDocument {
     packets: u64,
     would_drop: u64,
-    limits: Vec<Judgement>,
+    limits: Vec<LimitFit>,
 }
 
 pub(super) fn check(
@@ -53,7 +53,7 @@ pub(super) fn check(
     let (verdicts, _) = frames.finish()?;
     let (packets, would_drop) = verdicts.all();
     // `config.policy` has the modes of the file; in `policy` all limits observe.
-    let limits = verdicts.judgements(&config.policy, most_dropped);
+    let limits = verdicts.limit_fits(&config.policy, most_dropped);
     if json {
         print_json(&CheckDocument {
             packets,
@@ -74,7 +74,7 @@ pub(super) fn check(
 }
 
 /// Prints the fit of limits, without the column of usage if it is unknown.
-pub(super) fn print(limits: &[Judgement], most_dropped: f64) -> anyhow::Result<()> {
+pub(super) fn print(limits: &[LimitFit], most_dropped: f64) -> anyhow::Result<()> {
     const USED: usize = 5;
     let header = [
         "limit",

@@ -10,13 +10,13 @@ use crate::{
         output::{print_json, stdout},
     },
     protocol::{LimitStatus, StatusQuery},
-    suggest::Judgement,
+    suggest::LimitFit,
 };
 
 pub(super) fn judge(read: &ReadArgs, most_dropped: f64, json: bool) -> anyhow::Result<()> {
     let status = read.query(&StatusQuery)?;
     let limits: Vec<_> = (status.limits.into_iter())
-        .map(|(name, limit)| judgement(name, &limit, most_dropped))
+        .map(|(name, limit)| limit_fit(name, &limit, most_dropped))
         .collect();
     if json {
         return print_json(&limits);
@@ -30,10 +30,10 @@ pub(super) fn judge(read: &ReadArgs, most_dropped: f64, json: bool) -> anyhow::R
     Ok(())
 }
 
-fn judgement(name: String, limit: &LimitStatus, most_dropped: f64) -> Judgement {
+fn limit_fit(name: String, limit: &LimitStatus, most_dropped: f64) -> LimitFit {
     let would_drop = limit
         .dropped_packets
         .saturating_add(limit.would_drop_packets);
     let packets = limit.passed_packets.saturating_add(would_drop);
-    Judgement::new(name, limit.mode, packets, would_drop, None, most_dropped)
+    LimitFit::new(name, limit.mode, packets, would_drop, None, most_dropped)
 }

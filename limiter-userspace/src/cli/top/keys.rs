@@ -39,7 +39,7 @@ pub(super) enum Action {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Front {
+pub(super) enum FrontElement {
     Nothing,
     /// The line where the filter is typed.
     Filter,
@@ -85,18 +85,18 @@ pub(super) fn apart(key: KeyEvent) -> impl Iterator<Item = KeyEvent> {
 }
 
 /// Returns the action of a key, if it has one.
-pub(super) fn action(key: KeyEvent, front: Front) -> Option<Action> {
+pub(super) fn action(key: KeyEvent, front: FrontElement) -> Option<Action> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return (key.code == KeyCode::Char('c')).then_some(Action::Quit);
     }
     match (front, key.code) {
         (_, KeyCode::Esc) => Some(Action::Back),
-        (Front::Nothing, code) => on_the_table(code),
-        (Front::Page, code) => on_a_page(code),
-        (Front::Confirmation, KeyCode::Tab | KeyCode::Up | KeyCode::Down) => {
+        (FrontElement::Nothing, code) => on_the_table(code),
+        (FrontElement::Page, code) => on_a_page(code),
+        (FrontElement::Confirmation, KeyCode::Tab | KeyCode::Up | KeyCode::Down) => {
             Some(Action::NextField)
         }
-        (Front::Filter | Front::Confirmation, code) => typing(code),
+        (FrontElement::Filter | FrontElement::Confirmation, code) => typing(code),
     }
 }
 
@@ -149,10 +149,10 @@ mod tests {
     fn what_a_key_does_depends_on_what_is_in_front() {
         let check = |code: KeyCode, expected: [Option<Action>; 4]| {
             let fronts = [
-                Front::Nothing,
-                Front::Filter,
-                Front::Page,
-                Front::Confirmation,
+                FrontElement::Nothing,
+                FrontElement::Filter,
+                FrontElement::Page,
+                FrontElement::Confirmation,
             ];
             let found = fronts.map(|front| action(code.into(), front));
             assert_eq!(found, expected, "{code:?}");
@@ -206,10 +206,10 @@ mod tests {
     #[test]
     fn control_c_always_quits() {
         for front in [
-            Front::Nothing,
-            Front::Filter,
-            Front::Page,
-            Front::Confirmation,
+            FrontElement::Nothing,
+            FrontElement::Filter,
+            FrontElement::Page,
+            FrontElement::Confirmation,
         ] {
             let key = |code| KeyEvent::new(KeyCode::Char(code), KeyModifiers::CONTROL);
             assert_eq!(action(key('c'), front), Some(Action::Quit));

@@ -42,7 +42,7 @@ pub(super) async fn show(args: TopArgs) -> anyhow::Result<()> {
             let read = args.read.clone();
             changing = Some(spawn_blocking(move || wanted.make(&read)));
         }
-        if asking.is_none() && (due || model.waits()) {
+        if asking.is_none() && (due || model.is_waiting()) {
             asking = Some(ask(&model));
             due = false;
             ticks.reset();

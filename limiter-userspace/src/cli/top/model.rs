@@ -9,7 +9,7 @@ use super::{
     change::{ConfirmedChange, PendingChange},
     filter::Filter,
     history::History,
-    keys::{Action, Front},
+    keys::{Action, FrontElement},
     limits::LimitRates,
     order::Order,
     rates::{Rates, Row, Sample, StandingRate},
@@ -117,7 +117,7 @@ impl Model {
     }
 
     /// Returns whether the user waits for a response of the daemon.
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         let unexplained = matches!(
             self.page,
             Page::Explanation {
@@ -215,14 +215,14 @@ impl Model {
     }
 
     /// Returns the element in front of the table, which decides the meaning of keys.
-    pub(super) const fn front(&self) -> Front {
+    pub(super) const fn front(&self) -> FrontElement {
         match self.page {
-            Page::Table => Front::Nothing,
-            Page::Filter => Front::Filter,
+            Page::Table => FrontElement::Nothing,
+            Page::Filter => FrontElement::Filter,
             Page::Help | Page::Explanation { .. } | Page::Changing(_) | Page::Outcome(_) => {
-                Front::Page
+                FrontElement::Page
             }
-            Page::Confirmation(_) => Front::Confirmation,
+            Page::Confirmation(_) => FrontElement::Confirmation,
         }
     }
 

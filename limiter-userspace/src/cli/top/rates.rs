@@ -93,18 +93,18 @@ pub(super) struct StandingRate {
 /// Keeps the previous counts.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
-    before: Option<Counts>,
+    before: Option<CounterReading>,
 }
 
 impl Rates {
     /// Returns a snapshot's rates since the previous one.
     pub(super) fn advance(&mut self, snapshot: Snapshot) -> Sample {
-        let now = Counts::of(&snapshot);
+        let now = CounterReading::of(&snapshot);
         let since = self.before.as_ref().map(|before| SnapshotInterval {
             before,
             elapsed: now.at.saturating_duration_since(before.at),
         });
-        let total = |count: fn(&Counts) -> u64| since.as_ref()?.total(&now, count);
+        let total = |count: fn(&CounterReading) -> u64| since.as_ref()?.total(&now, count);
         let standing = |status: StandingStatus| StandingRates {
             shortage: status.shortage,
             limits: (status.limits.into_iter())
@@ -164,7 +164,7 @@ impl Rates {
 }
 
 #[derive(Debug)]
-struct Counts {
+struct CounterReading {
     at: Instant,
     /// Packets that passed.
     passed: u64,
@@ -180,7 +180,7 @@ struct Counts {
     answers: HashMap<(String, String), u64>,
 }
 
-impl Counts {
+impl CounterReading {
     fn of(snapshot: &Snapshot) -> Self {
         let drops = snapshot.list.offenders.iter();
         let drops = drops.map(|offender| (key(offender), offender.drops));
@@ -251,12 +251,12 @@ const fn outcomes(traffic: &StandingTraffic) -> [u64; 2] {
 /// The time between two snapshots. A count that fell was reset: the daemon restarted, or an offender was
 /// forgotten and came back.
 struct SnapshotInterval<'c> {
-    before: &'c Counts,
+    before: &'c CounterReading,
     elapsed: Duration,
 }
 
 impl SnapshotInterval<'_> {
-    fn total(&self, now: &Counts, count: fn(&Counts) -> u64) -> Option<f64> {
+    fn total(&self, now: &CounterReading, count: fn(&CounterReading) -> u64) -> Option<f64> {
         self.per_second(count(now).checked_sub(count(self.before))?)
     }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     daemon::{
-        bans::{BanAuthor, BanError, Bans, NewBan},
+        bans::{BanError, BanOrigin, Bans, NewBan},
         offenders::limit_name,
         shared::Daemon,
     },
@@ -130,7 +130,7 @@ fn one(
         prefix,
         for_ns: Some(for_ns),
         reason: BanReason::try_from(offence.reason(terms)).unwrap_or_default(),
-        by: BanAuthor::Limit(offence.limit()),
+        origin: BanOrigin::Limit(offence.limit()),
     });
     match made {
         Ok(made) => {

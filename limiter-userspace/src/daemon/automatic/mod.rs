@@ -165,7 +165,7 @@ impl Watcher {
         let is_proven = |prefix: &BanKey| {
             let datapath = daemon.datapath();
             let known = datapath.known_sources()?;
-            let found = known.standing_of_prefix(prefix, &known.moment()?);
+            let found = known.standing_of_prefix(prefix, &known.standing_context()?);
             Ok::<_, DatapathError>(found.is_proven)
         };
         let due = self.decider.decide(now_ns, recorded.offenders, is_proven)?;

@@ -18,8 +18,8 @@ use tokio::sync::Notify;
 
 use super::{
     journal::{Journal, JournalEntry},
-    maker::Maker,
     new::{BanEffects, BanError, NewBan},
+    origin_kind::OriginKind,
     prefix,
     table::BanTable,
     tally::Tally,
@@ -31,7 +31,7 @@ const MOST_REMOVED: u32 = 10_000;
 /// Automatic bans leave 1 / `KEPT_PART` of the table to bans by hand.
 const KEPT_PART: u32 = 4;
 
-/// The changes to bans of one maker since the daemon started.
+/// The changes to bans of one origin kind since the daemon started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BanTotals {
     /// Bans made, including replacements of earlier bans.
@@ -47,24 +47,24 @@ pub struct BanTotals {
 /// The number of bans, and of changes to them since the daemon started.
 #[derive(Clone, Debug, Default)]
 pub struct BanCounts {
-    holding: BTreeMap<Maker, [u32; 2]>,
-    done: BTreeMap<Maker, BanTotals>,
+    holding: BTreeMap<OriginKind, [u32; 2]>,
+    done: BTreeMap<OriginKind, BanTotals>,
 }
 
 impl BanCounts {
-    /// The number of bans that hold, by family, for all makers of a name, as of a second ago at most.
+    /// The number of bans that hold, by family, for all origin kinds of a name, as of a second ago at most.
     #[must_use]
     pub fn holding(&self, name: &str) -> [u32; 2] {
-        let makers = self.holding.iter();
-        sum(makers
-            .filter(|(maker, _)| maker.name() == name)
+        let origin_kinds = self.holding.iter();
+        sum(origin_kinds
+            .filter(|(origin_kind, _)| origin_kind.name() == name)
             .map(|(_, holding)| holding))
     }
 
-    /// The changes to the bans of a maker.
+    /// The changes to the bans of an origin kind.
     #[must_use]
-    pub fn done(&self, maker: Maker) -> BanTotals {
-        let done = self.done.get(&maker);
+    pub fn done(&self, origin_kind: OriginKind) -> BanTotals {
+        let done = self.done.get(&origin_kind);
         done.copied().unwrap_or_default()
     }
 }
@@ -75,7 +75,7 @@ pub(in crate::daemon) struct BanIndex {
     /// The id of the table that was counted; `None`: none yet.
     counted: Option<u32>,
     tally: Tally,
-    done: BTreeMap<Maker, BanTotals>,
+    done: BTreeMap<OriginKind, BanTotals>,
     /// Incremented whenever the table changes or another is opened.
     changes: u64,
     /// Removals since the filter was cleared.
@@ -105,8 +105,8 @@ impl BanIndex {
             self.count(table, now_ns)?;
             self.counted = Some(id);
         }
-        for (maker, count) in self.tally.advance(now_ns) {
-            self.done.entry(maker).or_default().ended += u64::from(count);
+        for (origin_kind, count) in self.tally.advance(now_ns) {
+            self.done.entry(origin_kind).or_default().ended += u64::from(count);
         }
         Ok(Bans {
             ban_index: self,
@@ -477,7 +477,7 @@ impl<T: BanTable> Bans<'_, T> {
     }
 
     fn done(&mut self, ban: &Ban) -> &mut BanTotals {
-        self.ban_index.done.entry(Maker::of(ban)).or_default()
+        self.ban_index.done.entry(OriginKind::of(ban)).or_default()
     }
 }
 

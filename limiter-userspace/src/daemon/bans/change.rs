@@ -14,9 +14,9 @@ use tracing::{info, warn};
 
 use super::{
     ban_index::{BanIndex, Bans},
-    keeper::with_bans_of,
     list::{covering, excluded_by},
-    new::{BanAuthor, BanError, NewBan},
+    new::{BanError, BanOrigin, NewBan},
+    shared_ban_index::with_bans_of,
 };
 use crate::{
     daemon::{guard::GuardError, shared::Daemon},
@@ -261,7 +261,7 @@ fn ban(
         prefix: request.prefix,
         for_ns: request.for_ns,
         reason: request.reason.clone(),
-        by: BanAuthor::Origin(request.origin.clone()),
+        origin: BanOrigin::ByHand(request.origin.clone()),
     };
     let made = if request.keeps_longer {
         bans.lengthen(&new)
@@ -290,7 +290,7 @@ fn unban(
     request: &UnbanRequest,
 ) -> Result<BanOutcome, ChangeError> {
     let lifted = bans.unban(request.prefix, request.origin.as_ref())?;
-    let covering = match datapath.reputation() {
+    let covering = match datapath.source_maps() {
         Some(maps) => covering(maps.bans(), request.prefix, monotonic_now())?,
         None => Vec::new(),
     };

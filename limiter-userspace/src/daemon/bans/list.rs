@@ -10,7 +10,7 @@ use limiter_common::{
     limit::LimitId,
 };
 use limiter_datapath::kernel::{
-    BanMaps, Datapath, DatapathError, ReputationMaps, monotonic_now, wall_clock_now,
+    BanMaps, Datapath, DatapathError, SourceMaps, monotonic_now, wall_clock_now,
 };
 use limiter_policy::policy::{
     Names, Policy,
@@ -29,7 +29,7 @@ pub(in crate::daemon) fn page(
 ) -> Result<BansPage, DatapathError> {
     let capacity = datapath.settings().bans.capacity;
     let mut some = Vec::new();
-    let next = match datapath.reputation() {
+    let next = match datapath.source_maps() {
         Some(maps) => maps.bans().read_some(query.position, &mut some)?,
         None => None,
     };
@@ -56,7 +56,7 @@ pub(in crate::daemon) fn of_address(
     datapath: &Datapath,
     address: IpAddr,
 ) -> Result<Vec<BanStatus>, DatapathError> {
-    let Some(maps) = datapath.reputation() else {
+    let Some(maps) = datapath.source_maps() else {
         return Ok(Vec::new());
     };
     let describer = BanDescriber::new(datapath);
@@ -70,7 +70,7 @@ pub(in crate::daemon) fn of_address(
 /// Counts the bans that hold, by family. Reads all of them.
 pub(in crate::daemon) fn count(datapath: &Datapath) -> Result<[u32; 2], DatapathError> {
     let mut count = [0; 2];
-    let Some(maps) = datapath.reputation() else {
+    let Some(maps) = datapath.source_maps() else {
         return Ok(count);
     };
     let now_ns = monotonic_now();
@@ -138,7 +138,7 @@ impl<'d> BanDescriber<'d> {
         Self {
             policy: &datapath.manifest().policy,
             names: &datapath.manifest().names,
-            maps: datapath.reputation().map(ReputationMaps::bans),
+            maps: datapath.source_maps().map(SourceMaps::bans),
             now_ns: monotonic_now(),
             now: wall_clock_now(),
         }

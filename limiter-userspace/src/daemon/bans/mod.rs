@@ -4,12 +4,12 @@
 mod ban_index;
 mod change;
 mod journal;
-mod keeper;
 mod list;
-mod maker;
 mod new;
+mod origin_kind;
 mod prefix;
 mod saved;
+mod shared_ban_index;
 mod table;
 mod tally;
 
@@ -22,20 +22,20 @@ use tokio::{
 };
 use tracing::{error, warn};
 
-use self::keeper::with_bans_of;
+use self::shared_ban_index::with_bans_of;
 pub(super) use self::{
     ban_index::Bans,
     change::{change, lift_all},
     journal::JournalEntry,
-    keeper::BanKeeper,
     list::{count, of_address, page},
-    new::{BanAuthor, BanError, NewBan},
+    new::{BanError, BanOrigin, NewBan},
     saved::{changes, restore, save, save_hits},
+    shared_ban_index::SharedBanIndex,
 };
 pub use self::{
     ban_index::{BanCounts, BanTotals},
     change::{change_pinned, lift_pinned},
-    maker::Maker,
+    origin_kind::OriginKind,
 };
 use super::shared::Daemon;
 

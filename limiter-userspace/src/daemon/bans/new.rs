@@ -46,10 +46,10 @@ pub(in crate::daemon) enum BanError {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::daemon) enum BanAuthor {
+pub(in crate::daemon) enum BanOrigin {
     Limit(LimitId),
     /// An operator or a program.
-    Origin(Origin),
+    ByHand(Origin),
 }
 
 /// A ban to make.
@@ -59,19 +59,19 @@ pub(in crate::daemon) struct NewBan {
     /// The duration in nanoseconds; `None`: until it is lifted.
     pub(in crate::daemon) for_ns: Option<u64>,
     pub(in crate::daemon) reason: BanReason,
-    pub(in crate::daemon) by: BanAuthor,
+    pub(in crate::daemon) origin: BanOrigin,
 }
 
 impl NewBan {
     /// Returns the ban, beginning at `now_ns`, as the first of its origin.
     pub(super) fn first(&self, now_ns: u64) -> Result<Ban, BanError> {
         let reason = self.reason.as_str();
-        let (limit, text) = match &self.by {
-            BanAuthor::Limit(LimitId(limit)) => (*limit, Origin::AUTOMATIC.text(reason)),
-            BanAuthor::Origin(origin) if *origin == Origin::AUTOMATIC => {
+        let (limit, text) = match &self.origin {
+            BanOrigin::Limit(LimitId(limit)) => (*limit, Origin::AUTOMATIC.text(reason)),
+            BanOrigin::ByHand(origin) if *origin == Origin::AUTOMATIC => {
                 return Err(BanError::OnlyLimits);
             }
-            BanAuthor::Origin(origin) => (Ban::BY_HAND, origin.text(reason)),
+            BanOrigin::ByHand(origin) => (Ban::BY_HAND, origin.text(reason)),
         };
         Ok(Ban {
             until_ns: self

@@ -3,12 +3,12 @@
 use limiter_common::ban::Hits;
 use limiter_datapath::{
     kernel::{Datapath, DatapathError, PreparedPolicy, monotonic_now, wall_clock_now},
-    state::{Moment, SavedBan, SavedHits},
+    state::{ClockReading, SavedBan, SavedHits},
 };
 use limiter_policy::policy::bans::{arranged, forgotten_at, prefix_of, worth};
 use tracing::{info, warn};
 
-use super::keeper::{BanKeeper, with_bans_of};
+use super::shared_ban_index::{SharedBanIndex, with_bans_of};
 
 /// Bans restored in one batch.
 const AT_ONCE: usize = 8_192;
@@ -16,12 +16,12 @@ const AT_ONCE: usize = 8_192;
 /// Returns a number that differs after each change of the bans.
 pub(in crate::daemon) fn changes(
     datapath: &Datapath,
-    keeper: &BanKeeper,
+    shared_ban_index: &SharedBanIndex,
 ) -> Result<u64, DatapathError> {
-    if datapath.reputation().is_none() {
+    if datapath.source_maps().is_none() {
         return Ok(0);
     }
-    with_bans_of(datapath, &mut keeper.ban_index(), |_, bans| {
+    with_bans_of(datapath, &mut shared_ban_index.ban_index(), |_, bans| {
         Ok(bans.changes())
     })
 }
@@ -29,10 +29,10 @@ pub(in crate::daemon) fn changes(
 /// Returns all bans as of a moment, including ended bans that are remembered.
 pub(in crate::daemon) fn save(
     datapath: &Datapath,
-    at: Moment,
+    at: ClockReading,
 ) -> Result<Vec<SavedBan>, DatapathError> {
     let mut saved = Vec::new();
-    let Some(maps) = datapath.reputation() else {
+    let Some(maps) = datapath.source_maps() else {
         return Ok(saved);
     };
     let mut some = Vec::new();
@@ -49,7 +49,7 @@ pub(in crate::daemon) fn save(
 
 /// Returns the hits of each banned prefix that has any.
 pub(in crate::daemon) fn save_hits(datapath: &Datapath) -> Result<Vec<SavedHits>, DatapathError> {
-    let Some(maps) = datapath.reputation() else {
+    let Some(maps) = datapath.source_maps() else {
         return Ok(Vec::new());
     };
     let hits = maps.bans().read_hits()?.into_iter();
@@ -65,11 +65,11 @@ pub(in crate::daemon) fn restore(
     saved: &[SavedBan],
     hits: &[SavedHits],
 ) -> Result<(), DatapathError> {
-    let Some(maps) = prepared.reputation() else {
+    let Some(maps) = prepared.source_maps() else {
         return Ok(());
     };
     let now_ns = monotonic_now();
-    let now = Moment::new(now_ns, wall_clock_now());
+    let now = ClockReading::new(now_ns, wall_clock_now());
     let mut known: Vec<_> = saved
         .iter()
         .map(|ban| ban.restore(now))

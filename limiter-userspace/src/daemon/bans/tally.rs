@@ -8,7 +8,7 @@ use limiter_common::{
     ban::{Ban, BanKey, FOREVER, LENGTH_WORDS},
 };
 
-use super::maker::Maker;
+use super::origin_kind::OriginKind;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -18,10 +18,10 @@ pub(super) struct Tally {
     entries: u32,
     /// `entries` by prefix length.
     by_length: BTreeMap<(u32, u64), u32>,
-    /// Holding bans by the second of their end, maker and family.
-    ends: BTreeMap<(u64, Maker, usize), u32>,
-    /// The sums of `ends` by maker and family.
-    holding: BTreeMap<Maker, [u32; 2]>,
+    /// Holding bans by the second of their end, origin kind and family.
+    ends: BTreeMap<(u64, OriginKind, usize), u32>,
+    /// The sums of `ends` by origin kind and family.
+    holding: BTreeMap<OriginKind, [u32; 2]>,
     /// Automatic bans, including ended ones.
     automatic: u32,
     /// In whole seconds: a ban that ends by then does not count as holding.
@@ -47,8 +47,8 @@ impl Tally {
         self.entries
     }
 
-    /// The number of holding bans by maker and family; an ended ban counts for up to a second more.
-    pub(super) const fn holding(&self) -> &BTreeMap<Maker, [u32; 2]> {
+    /// The number of holding bans by origin kind and family; an ended ban counts for up to a second more.
+    pub(super) const fn holding(&self) -> &BTreeMap<OriginKind, [u32; 2]> {
         &self.holding
     }
 
@@ -59,17 +59,20 @@ impl Tally {
 
     /// The number of automatic bans that have ended.
     pub(super) fn automatic_ended(&self) -> u32 {
-        self.automatic - self.sum(Maker::is_limit)
+        self.automatic - self.sum(OriginKind::is_limit)
     }
 
     pub(super) fn ended(&self) -> u32 {
         self.entries - self.sum(|_| true)
     }
 
-    /// The number of holding bans of some makers.
-    fn sum(&self, is_among: impl Fn(Maker) -> bool) -> u32 {
-        let makers = self.holding.iter().filter(|(maker, _)| is_among(**maker));
-        makers.map(|(_, [v4, v6])| v4 + v6).sum()
+    /// The number of holding bans of some origin kinds.
+    fn sum(&self, is_among: impl Fn(OriginKind) -> bool) -> u32 {
+        let origin_kinds = self
+            .holding
+            .iter()
+            .filter(|(origin_kind, _)| is_among(**origin_kind));
+        origin_kinds.map(|(_, [v4, v6])| v4 + v6).sum()
     }
 
     /// Returns the prefix lengths in use, as words of bits: see [`BanKey::length_bit`].
@@ -86,9 +89,12 @@ impl Tally {
         self.automatic += u32::from(ban.is_automatic());
         *self.by_length.entry(key.length_bit()).or_default() += 1;
         if end(ban) > self.now {
-            let (maker, family) = (Maker::of(ban), family(key).index());
-            self.holding.entry(maker).or_default()[family] += 1;
-            *self.ends.entry((end(ban), maker, family)).or_default() += 1;
+            let (origin_kind, family) = (OriginKind::of(ban), family(key).index());
+            self.holding.entry(origin_kind).or_default()[family] += 1;
+            *self
+                .ends
+                .entry((end(ban), origin_kind, family))
+                .or_default() += 1;
         }
     }
 
@@ -97,24 +103,24 @@ impl Tally {
         self.entries -= 1;
         self.automatic -= u32::from(ban.is_automatic());
         if end(ban) > self.now {
-            let (maker, family) = (Maker::of(ban), family(key).index());
-            self.holding.entry(maker).or_default()[family] -= 1;
-            take_one(&mut self.ends, &(end(ban), maker, family));
+            let (origin_kind, family) = (OriginKind::of(ban), family(key).index());
+            self.holding.entry(origin_kind).or_default()[family] -= 1;
+            take_one(&mut self.ends, &(end(ban), origin_kind, family));
         }
         take_one(&mut self.by_length, &key.length_bit())
     }
 
     /// Sets the time to `now_ns`, in nanoseconds of the decision's clock. Returns the number of bans that have ended
-    /// since the last call, by maker.
-    pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(Maker, u32)> {
+    /// since the last call, by origin kind.
+    pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(OriginKind, u32)> {
         self.now = now_ns / SECOND;
         let mut over = Vec::new();
         while let Some(first) = self.ends.first_entry()
             && first.key().0 <= self.now
         {
-            let ((_, maker, family), count) = first.remove_entry();
-            self.holding.entry(maker).or_default()[family] -= count;
-            over.push((maker, count));
+            let ((_, origin_kind, family), count) = first.remove_entry();
+            self.holding.entry(origin_kind).or_default()[family] -= count;
+            over.push((origin_kind, count));
         }
         over
     }

@@ -81,7 +81,7 @@ impl CountSettings {
 }
 
 /// Polls the connections, while the policy limits them, or limits handshakes that are not reported by events.
-pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
+pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
     let mut sockets = Sockets::new();
     let mut tracking = None;
     let mut wanted = CountSettings::default();
@@ -205,7 +205,7 @@ async fn count_by_key<'e>(daemon: &Daemon, generation: u64, all: impl Iterator<I
 /// Returns the orders to sweep the queues in which clients wait: as many as may be needed to remove all expired
 /// tickets.
 fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
-    let Some(maps) = datapath.reputation() else {
+    let Some(maps) = datapath.source_maps() else {
         return Ok(Vec::new());
     };
     let queues = maps.connections().queues().all()?.into_iter();
@@ -218,14 +218,14 @@ fn sweeps(datapath: &Datapath) -> Result<Vec<ConnectionOrder>, DatapathError> {
 }
 
 fn counted_cookies(datapath: &Datapath) -> Vec<u64> {
-    let maps = datapath.reputation();
+    let maps = datapath.source_maps();
     maps.map_or_else(Vec::new, |maps| maps.connections().counted())
 }
 
 /// Returns the number of counted connections; `None`: the policy limits no connections.
 pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, DatapathError> {
     let Some(maps) = datapath
-        .reputation()
+        .source_maps()
         .filter(|_| datapath.counts_connections() || CountSettings::of(datapath).charges)
     else {
         return Ok(None);

@@ -144,7 +144,7 @@ impl Tracking {
                 || sockets.contains(&tracked.original.reversed())
                 || sockets.contains(&tracked.reply.reversed());
             let is_counted = tracked.is_open() == Some(true) && !has_socket;
-            is_counted.then(|| named(&tracked)).flatten()
+            is_counted.then(|| cookie_and_ends(&tracked)).flatten()
         };
         let open = timeout(
             PATIENCE,
@@ -212,7 +212,7 @@ impl Tracking {
         if has_own_end(tracked, self.own.as_ref()?) {
             return None;
         }
-        let (cookie, ends) = named(tracked)?;
+        let (cookie, ends) = cookie_and_ends(tracked)?;
         let settled = &mut self.known.settled;
         if is_open {
             let is_new = settled.insert(cookie);
@@ -225,7 +225,7 @@ impl Tracking {
 }
 
 /// Returns the number under which a connection is counted, and its ends.
-fn named(tracked: &TrackedConnection) -> Option<(u64, Ends)> {
+fn cookie_and_ends(tracked: &TrackedConnection) -> Option<(u64, Ends)> {
     let ends = cookie::ends(&tracked.original)?;
     Some((cookie::of_tracked(tracked, &ends), ends))
 }

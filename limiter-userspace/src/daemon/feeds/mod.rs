@@ -40,7 +40,7 @@ pub(super) struct FeedUpdater {
 impl FeedUpdater {
     /// Keeps the lists of the policy in force, made with these feeds, not before `made_at`.
     pub(super) fn new(daemon: &Daemon, feeds: Feeds, made_at: Timestamp) -> Self {
-        let mut keeper = Self {
+        let mut updater = Self {
             watch: FileWatch::feeds([].into_iter()),
             changed: BTreeSet::new(),
             feeds: Feeds::new(),
@@ -48,8 +48,8 @@ impl FeedUpdater {
             states: Vec::new(),
             logged: LoggedWarnings::default(),
         };
-        keeper.replace(daemon, feeds, made_at);
-        keeper
+        updater.replace(daemon, feeds, made_at);
+        updater
     }
 
     pub(super) const fn feeds(&self) -> &Feeds {

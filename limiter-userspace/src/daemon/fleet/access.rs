@@ -1,6 +1,6 @@
 //! How to reach the store, from the settings and the files that they name.
 
-use limiter_fleet_store::{Access, Place, Tls};
+use limiter_fleet_store::{Access, ServerAddress, Tls};
 use limiter_policy::fleet::{self, Fleet, SecretFileError};
 use thiserror::Error;
 
@@ -22,7 +22,7 @@ pub(super) fn of(settings: &Fleet) -> Result<Access, AccessError> {
         .transpose()
         .map_err(|error| AccessError::Certificates(error.to_string()))?;
     let store = &settings.store;
-    let places = store.endpoints.iter().map(|place| Place {
+    let places = store.endpoints.iter().map(|place| ServerAddress {
         host: place.host.clone(),
         port: place.port,
     });

@@ -9,14 +9,14 @@ use std::{
 use limiter_fleet::{
     Kind, OpenError,
     bans::{BanId, BanState, BanUpdate},
-    replicated::{Merged, Replicated, Value as _, Wrong},
+    replicated::{MergeOutcome, Replicated, UpdateRefusal, Value as _},
 };
 use limiter_fleet_store::Map;
 use tokio::runtime::Handle;
 use tracing::warn;
 
 use super::{
-    enforce::{self, Enforced},
+    enforce::{self, Enforcement},
     handle::Fleet,
     replica::Shared,
     updates::{self, Now},
@@ -50,19 +50,24 @@ pub(super) struct Bans {
 }
 
 impl Seeds {
-    /// Takes a checked update, at a time in milliseconds since 1970. [`Merged::New`]: it must be enforced.
-    fn take(&mut self, map: &mut Replicated<BanState>, update: BanUpdate, now_ms: u64) -> Merged {
+    /// Takes a checked update, at a time in milliseconds since 1970. [`MergeOutcome::New`]: it must be enforced.
+    fn take(
+        &mut self,
+        map: &mut Replicated<BanState>,
+        update: BanUpdate,
+        now_ms: u64,
+    ) -> MergeOutcome {
         let (id, ms, ends_ms) = (update.key.clone(), update.stamp.ms, update.value.ends_ms());
         let merged = map.take(update, now_ms);
-        if merged == Merged::New
+        if merged == MergeOutcome::New
             && let Some(seed) = self.0.remove(&id)
         {
             if ends_ms.abs_diff(seed.state.ends_ms()) <= SAME_END_MS {
-                return Merged::Known;
+                return MergeOutcome::Known;
             }
             if ms < seed.since_ms {
                 record_seed(map, id, seed);
-                return Merged::Known;
+                return MergeOutcome::Known;
             }
         }
         merged
@@ -159,7 +164,7 @@ impl Bans {
         self.fleet.refuse_message("full", why);
     }
 
-    fn enforced(&mut self, map: &Replicated<BanState>, enforced: Enforced) {
+    fn enforced(&mut self, map: &Replicated<BanState>, enforced: Enforcement) {
         for id in enforced.allowed {
             self.refused.remove(&id);
         }
@@ -186,13 +191,13 @@ impl Shared for Bans {
         map: &mut Replicated<BanState>,
         update: BanUpdate,
         now: Now,
-    ) -> Result<Merged, Wrong> {
+    ) -> Result<MergeOutcome, UpdateRefusal> {
         update.check(now.ms)?;
         let taken = self.seeds.take(map, update, now.ms);
         match taken {
-            Merged::New => self.fleet.report().received += 1,
-            Merged::Full => self.refuse_full(),
-            Merged::Known | Merged::Older | Merged::Over => {}
+            MergeOutcome::New => self.fleet.report().received += 1,
+            MergeOutcome::Full => self.refuse_full(),
+            MergeOutcome::Known | MergeOutcome::Older | MergeOutcome::Over => {}
         }
         Ok(taken)
     }
@@ -249,7 +254,7 @@ mod tests {
 
     /// Returns the outcome of an update about a ban that is active here since NOW, and whether there is
     /// something to send.
-    fn after(ms: u64, value: BanState) -> (Merged, bool) {
+    fn after(ms: u64, value: BanState) -> (MergeOutcome, bool) {
         let mut map = Replicated::new("a".try_into().unwrap());
         let seed = Seed {
             since_ms: NOW,
@@ -274,11 +279,14 @@ mod tests {
     fn bans_from_before_the_fleet_was_read() {
         // The update is about the same ban.
         let same = after(NOW - 5, state(NOW + 8_000));
-        assert_eq!(same, (Merged::Known, false));
+        assert_eq!(same, (MergeOutcome::Known, false));
         // The update has another end or lifts the ban, and is later or earlier.
         let other = after(NOW + 5, state(NOW + 1_000));
-        assert_eq!(other, (Merged::New, false));
-        assert_eq!(after(NOW + 5, BanState::Lifted), (Merged::New, false));
-        assert_eq!(after(NOW - 5, BanState::Lifted), (Merged::Known, true));
+        assert_eq!(other, (MergeOutcome::New, false));
+        assert_eq!(after(NOW + 5, BanState::Lifted), (MergeOutcome::New, false));
+        assert_eq!(
+            after(NOW - 5, BanState::Lifted),
+            (MergeOutcome::Known, true)
+        );
     }
 }

@@ -24,7 +24,7 @@ use crate::{
 const NAMED: usize = 5;
 
 /// A ban that is active on other nodes but refused here.
-pub(super) struct Refused {
+pub(super) struct RefusedBan {
     pub(super) id: BanId,
     /// Its name in metrics.
     pub(super) reason: &'static str,
@@ -33,9 +33,9 @@ pub(super) struct Refused {
 
 /// The outcome of enforcing bans of other nodes.
 #[derive(Default)]
-pub(super) struct Enforced {
+pub(super) struct Enforcement {
     /// The bans that are refused here.
-    pub(super) refused: Vec<Refused>,
+    pub(super) refused: Vec<RefusedBan>,
     /// The bans that nothing forbids.
     pub(super) allowed: Vec<BanId>,
 }
@@ -46,12 +46,12 @@ pub(super) fn enforce(
     map: &Replicated<BanState>,
     ids: &[BanId],
     protected: &Result<ProtectedAddresses, GuardError>,
-) -> Result<Enforced, DatapathError> {
+) -> Result<Enforcement, DatapathError> {
     let now = Now::new();
     daemon.with_bans(|datapath, bans| {
         bans.skip_journal();
         let manifest = datapath.manifest();
-        let mut enforced = Enforced::default();
+        let mut enforced = Enforcement::default();
         for id in ids {
             let Some(entry) = map.get(id) else {
                 continue;
@@ -64,7 +64,7 @@ pub(super) fn enforce(
                 enforced.allowed.push(id.clone());
                 continue;
             };
-            let refuse = |reason, why| Refused {
+            let refuse = |reason, why| RefusedBan {
                 id: id.clone(),
                 reason,
                 why,
@@ -107,8 +107,8 @@ fn log_ban(id: &BanId, entry: &Entry<BanState>) {
     );
 }
 
-pub(super) fn log_refused(map: &Replicated<BanState>, refused: &[Refused]) {
-    for Refused { id, why, .. } in refused.iter().take(NAMED) {
+pub(super) fn log_refused(map: &Replicated<BanState>, refused: &[RefusedBan]) {
+    for RefusedBan { id, why, .. } in refused.iter().take(NAMED) {
         let prefix = short(id.prefix);
         let node = map.get(id).map_or("?", |entry| entry.stamp.node.as_str());
         warn!(
@@ -128,7 +128,7 @@ pub(super) fn log_refused(map: &Replicated<BanState>, refused: &[Refused]) {
 /// Returns the active bans of this host, before it reads the store.
 pub(super) fn seeds(daemon: &Daemon) -> Result<Vec<(BanId, Seed)>, DatapathError> {
     let datapath = daemon.datapath();
-    let Some(maps) = datapath.reputation() else {
+    let Some(maps) = datapath.source_maps() else {
         return Ok(Vec::new());
     };
     let names = &datapath.manifest().names;

@@ -6,7 +6,7 @@ use limiter_fleet::{Heartbeat, Kind};
 use limiter_fleet_store::{Map, Store};
 use tracing::warn;
 
-use super::{lag::Newest, node::Node, over::Over, updates::Now};
+use super::{lag::Newest, node::Node, session_end::SessionEnd, updates::Now};
 use crate::protocol::FleetNode;
 
 /// The most nodes that are known at once.
@@ -32,7 +32,7 @@ impl Heartbeats {
         &mut self,
         node: &mut Node,
         store: &mut Store,
-    ) -> Result<(), Over> {
+    ) -> Result<(), SessionEnd> {
         // Read before the heartbeats, since nodes may read further in the meantime.
         let newest = store.newest(Map::Bans).await?;
         self.newest.record(newest.parts(), Instant::now());
@@ -83,7 +83,7 @@ impl Heartbeats {
         let mut report = node.fleet.report();
         (report.nodes, report.heartbeats_at) = (nodes, at);
         if is_emptied {
-            Err(Over::Emptied)
+            Err(SessionEnd::Emptied)
         } else {
             Ok(())
         }

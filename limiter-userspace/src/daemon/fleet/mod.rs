@@ -18,10 +18,10 @@ mod key_file;
 mod lag;
 mod leases;
 mod node;
-mod over;
 mod replica;
 mod rollout;
 mod session;
+mod session_end;
 mod sources;
 mod updates;
 mod warnings;
@@ -47,7 +47,7 @@ pub(super) use self::{
     leases::start as start_leases,
     rollout::RolloutError,
 };
-use self::{jitter::jittered, node::Node, over::Over};
+use self::{jitter::jittered, node::Node, session_end::SessionEnd};
 use super::{shared::Daemon, worker::Worker};
 
 /// The pause before the first reconnection.
@@ -98,7 +98,7 @@ async fn live(mut node: Node) -> Infallible {
     let mut pause = FIRST_PAUSE;
     loop {
         let Err(error) = node.session().await;
-        node.is_careful |= matches!(error, Over::Store(StoreError::TooLong));
+        node.is_careful |= matches!(error, SessionEnd::Store(StoreError::TooLong));
         if record_loss(&mut node, &error) {
             pause = FIRST_PAUSE;
         }
@@ -115,13 +115,13 @@ async fn live(mut node: Node) -> Infallible {
 }
 
 /// Reports why there is no connection; returns whether there was one.
-fn record_loss(node: &mut Node, error: &Over) -> bool {
+fn record_loss(node: &mut Node, error: &SessionEnd) -> bool {
     let why = error.to_string();
     let fleet = Arc::clone(&node.fleet);
     let store = &fleet.settings.store;
     let is_store_well = matches!(
         error,
-        Over::Emptied | Over::Rekeyed | Over::Store(StoreError::Cut)
+        SessionEnd::Emptied | SessionEnd::Rekeyed | SessionEnd::Store(StoreError::Cut)
     );
     if is_store_well {
         info!(why, "the fleet's store {store} is read again: {why}");

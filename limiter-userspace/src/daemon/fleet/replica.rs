@@ -15,12 +15,12 @@ use std::{
 
 use limiter_fleet::{
     Envelope, Keys, Kind, OpenError,
-    replicated::{MOST_UPDATES, Merged, Replicated, Update, Value, Wrong},
+    replicated::{MOST_UPDATES, MergeOutcome, Replicated, Update, UpdateRefusal, Value},
 };
 use limiter_fleet_store::{Map, News, Position, Store, StoreError};
 use tracing::{info, warn};
 
-use super::{handle::Fleet, over::Over, updates::Now};
+use super::{handle::Fleet, session_end::SessionEnd, updates::Now};
 
 /// The shortest pause between readings of the hash instead of the stream.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -38,13 +38,13 @@ pub(super) trait Shared {
     /// The kind of its messages.
     const KIND: Kind;
 
-    /// Takes an authenticated update of another node. [`Merged::New`]: it must be enforced.
+    /// Takes an authenticated update of another node. [`MergeOutcome::New`]: it must be enforced.
     fn take(
         &mut self,
         map: &mut Replicated<Self::Value>,
         update: Update<Self::Value>,
         now: Now,
-    ) -> Result<Merged, Wrong>;
+    ) -> Result<MergeOutcome, UpdateRefusal>;
 
     /// Enforces the last updates of some keys on this host.
     async fn enforce(&mut self, map: &Replicated<Self::Value>, keys: Vec<Key<Self>>);
@@ -119,7 +119,7 @@ impl<S: Shared> Replica<S> {
     }
 
     /// Follows the stream from its end, and begins to read the whole hash.
-    pub(super) async fn begin_reading(&mut self, store: &mut Store) -> Result<(), Over> {
+    pub(super) async fn begin_reading(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         let newest = store.newest(S::MAP).await?;
         self.after = Some(newest);
         self.check_end(newest);
@@ -134,7 +134,7 @@ impl<S: Shared> Replica<S> {
 
     /// Reads the next page of the hash, if a reading is under way; returns whether that was the last page. Then
     /// the updates that the hash lacks are known. An error ends the reading.
-    pub(super) async fn read_page(&mut self, store: &mut Store) -> Result<bool, Over> {
+    pub(super) async fn read_page(&mut self, store: &mut Store) -> Result<bool, SessionEnd> {
         let Some(mut reading) = self.reading.take() else {
             return Ok(false);
         };
@@ -149,11 +149,11 @@ impl<S: Shared> Replica<S> {
             for update in self.open(&value) {
                 let key = update.key.clone();
                 let taken = self.take(update, now);
-                is_useless |= taken == Some(Merged::Over);
-                if is_current && matches!(taken, Some(Merged::New | Merged::Known)) {
+                is_useless |= taken == Some(MergeOutcome::Over);
+                if is_current && matches!(taken, Some(MergeOutcome::New | MergeOutcome::Known)) {
                     self.map.found(&key);
                 }
-                if taken == Some(Merged::New) {
+                if taken == Some(MergeOutcome::New) {
                     due.push(key);
                 }
             }
@@ -196,7 +196,7 @@ impl<S: Shared> Replica<S> {
     }
 
     /// Begins to read the hash if that is due instead of the stream.
-    pub(super) async fn read_again(&mut self, store: &mut Store) -> Result<(), Over> {
+    pub(super) async fn read_again(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         if self.is_reading() || self.again.is_none_or(|again| Instant::now() < again) {
             return Ok(());
         }
@@ -212,15 +212,15 @@ impl<S: Shared> Replica<S> {
                 let key = update.key.clone();
                 let stamp_ms = update.stamp.ms;
                 match self.take(update, now) {
-                    Some(Merged::New) => {
+                    Some(MergeOutcome::New) => {
                         if S::MAP == Map::Bans {
                             let delay = now.ms.saturating_sub(stamp_ms);
                             self.fleet.report().delay_ns = Some(delay.saturating_mul(1_000_000));
                         }
                         due.push(key);
                     }
-                    Some(Merged::Older) => self.map.doubt(key),
-                    Some(Merged::Known | Merged::Over | Merged::Full) | None => {}
+                    Some(MergeOutcome::Older) => self.map.doubt(key),
+                    Some(MergeOutcome::Known | MergeOutcome::Over | MergeOutcome::Full) | None => {}
                 }
             }
         }
@@ -232,7 +232,7 @@ impl<S: Shared> Replica<S> {
     }
 
     /// Sends some of the updates that the store lacks, and compares some that it may lack.
-    pub(super) async fn send(&mut self, store: &mut Store) -> Result<(), Over> {
+    pub(super) async fn send(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         let mut most = MOST_UPDATES;
         if self.is_reading() {
             // The store may have later updates that the reading has not come to yet: these win.
@@ -279,7 +279,7 @@ impl<S: Shared> Replica<S> {
 
     /// Compares some updates with the store, and sends the ones that it lacks: another node may have done so
     /// meanwhile.
-    async fn compare(&mut self, store: &mut Store, keys: Vec<Key<S>>) -> Result<(), Over> {
+    async fn compare(&mut self, store: &mut Store, keys: Vec<Key<S>>) -> Result<(), SessionEnd> {
         if keys.is_empty() {
             return Ok(());
         }
@@ -297,10 +297,10 @@ impl<S: Shared> Replica<S> {
             };
             let update = updates.into_iter().find(|update| update.key == key);
             match update.and_then(|update| self.take(update, now)) {
-                Some(Merged::New) => due.push(key),
-                Some(Merged::Known) if is_current => {}
-                Some(Merged::Over | Merged::Full) => {}
-                Some(Merged::Known | Merged::Older) | None => self.map.send_again(key),
+                Some(MergeOutcome::New) => due.push(key),
+                Some(MergeOutcome::Known) if is_current => {}
+                Some(MergeOutcome::Over | MergeOutcome::Full) => {}
+                Some(MergeOutcome::Known | MergeOutcome::Older) | None => self.map.send_again(key),
             }
         }
         self.shared.enforce(&self.map, due).await;
@@ -308,7 +308,7 @@ impl<S: Shared> Replica<S> {
     }
 
     /// Forgets entries that are over, here and in the store; returns their keys.
-    pub(super) async fn forget(&mut self, store: &mut Store) -> Result<Vec<Key<S>>, Over> {
+    pub(super) async fn forget(&mut self, store: &mut Store) -> Result<Vec<Key<S>>, SessionEnd> {
         let over = self.map.forget(Now::new().ms);
         for some in over.chunks(MOST_UPDATES) {
             let fields: Vec<_> = some.iter().map(field::<S>).collect();
@@ -332,7 +332,7 @@ impl<S: Shared> Replica<S> {
     }
 
     /// Takes an update; counts it if it is refused.
-    fn take(&mut self, update: Update<S::Value>, now: Now) -> Option<Merged> {
+    fn take(&mut self, update: Update<S::Value>, now: Now) -> Option<MergeOutcome> {
         let taken = self.shared.take(&mut self.map, update, now);
         taken
             .inspect_err(|wrong| self.fleet.refuse_message(wrong.name, wrong.why))

@@ -7,7 +7,9 @@ use limiter_fleet_store::{Map, News, Position, Store, StoreError};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::info;
 
-use super::{access, heartbeats::Heartbeats, node::Node, over::Over, replica::Replica};
+use super::{
+    access, heartbeats::Heartbeats, node::Node, replica::Replica, session_end::SessionEnd,
+};
 
 /// How often to check for work.
 const TICK: Duration = Duration::from_millis(500);
@@ -23,7 +25,7 @@ const TIDY_TICKS: u64 = 120;
 
 impl Node {
     /// Connects, and stays connected until an error.
-    pub(super) async fn session(&mut self) -> Result<Infallible, Over> {
+    pub(super) async fn session(&mut self) -> Result<Infallible, SessionEnd> {
         self.record_changes();
         self.renew_keys();
         let access = access::of(&self.fleet.settings)?;
@@ -73,7 +75,7 @@ impl Node {
 
     /// Reads a page of one map, bans first. Only one in each turn of the session: new bans must not wait until
     /// half a million known sources are read.
-    async fn read_page(&mut self, store: &mut Store) -> Result<(), Over> {
+    async fn read_page(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         if self.bans.is_reading() {
             if self.bans.read_page(store).await? && !self.fleet.report().connected {
                 self.bans.shared.record_seeds(&mut self.bans.map);
@@ -90,7 +92,7 @@ impl Node {
         &mut self,
         store: &mut Store,
         heartbeats: &mut Heartbeats,
-    ) -> Result<(), Over> {
+    ) -> Result<(), SessionEnd> {
         store.check_map(Map::Bans).await?;
         store.check_rights().await?;
         heartbeats.exchange(self, store).await
@@ -101,10 +103,10 @@ impl Node {
         store: &mut Store,
         heartbeats: &mut Heartbeats,
         tick: u64,
-    ) -> Result<(), Over> {
+    ) -> Result<(), SessionEnd> {
         if tick.is_multiple_of(HEARTBEAT_TICKS) {
             if self.renew_keys() {
-                return Err(Over::Rekeyed);
+                return Err(SessionEnd::Rekeyed);
             }
             self.count();
             heartbeats.exchange(self, store).await?;
@@ -136,7 +138,7 @@ impl Node {
         store: &mut Store,
         tick: u64,
         is_tidy: bool,
-    ) -> Result<(), Over> {
+    ) -> Result<(), SessionEnd> {
         let Some(sources) = &mut self.sources else {
             return Ok(());
         };
@@ -149,7 +151,7 @@ impl Node {
     }
 
     /// Sends known sources that the store lacks.
-    async fn send_sources(&mut self, store: &mut Store) -> Result<(), Over> {
+    async fn send_sources(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         match &mut self.sources {
             Some(sources) if sources.after.is_some() => {
                 let sent = sources.send(store).await;
@@ -171,9 +173,9 @@ impl Node {
         }
     }
 
-    fn tolerate(&mut self, result: Result<(), Over>) -> Result<(), Over> {
+    fn tolerate(&mut self, result: Result<(), SessionEnd>) -> Result<(), SessionEnd> {
         match (result, &mut self.sources) {
-            (Err(Over::Store(StoreError::Denied(denied))), Some(sources)) => {
+            (Err(SessionEnd::Store(StoreError::Denied(denied))), Some(sources)) => {
                 sources.stop(&denied.to_string());
                 Ok(())
             }

@@ -12,7 +12,7 @@ use limiter_fleet::bans::{BanId, BanState};
 use limiter_policy::policy::{Names, bans::Origin};
 
 use crate::{
-    daemon::bans::{BanAuthor, JournalEntry, NewBan},
+    daemon::bans::{BanOrigin, JournalEntry, NewBan},
     protocol::bans::BanReason,
 };
 
@@ -102,8 +102,8 @@ pub(super) fn new_ban(id: &BanId, state: &BanState, names: &Names, now: Now) -> 
         return None;
     };
     let by = match limit {
-        Some(name) => BanAuthor::Limit(names.id(name).unwrap_or(LimitId(Ban::ELSEWHERE))),
-        None => BanAuthor::Origin(id.origin.parse().ok()?),
+        Some(name) => BanOrigin::Limit(names.id(name).unwrap_or(LimitId(Ban::ELSEWHERE))),
+        None => BanOrigin::ByHand(id.origin.parse().ok()?),
     };
     let left = now.left(*until_ms);
     Some(NewBan {
@@ -151,17 +151,17 @@ mod tests {
         assert_eq!(new.prefix, "192.0.2.0/24".parse().unwrap());
         assert_eq!(new.for_ns, Some(3_000_000_000));
         assert_eq!(new.reason.as_str(), "why");
-        assert!(matches!(new.by, BanAuthor::Origin(origin) if origin.as_str() == "sshd"));
+        assert!(matches!(new.origin, BanOrigin::ByHand(origin) if origin.as_str() == "sshd"));
         let new = there_and_back(ban(FOREVER, Ban::BY_HAND, "operator", ""));
         assert_eq!(new.for_ns, None);
         let names = Names::default().intern(["Other", "Web"]).unwrap();
         let LimitId(web) = names.id("Web").unwrap();
         let new = there_and_back(ban(FOREVER, web, "automatic", "9 drops"));
-        assert!(matches!(new.by, BanAuthor::Limit(LimitId(limit)) if limit == web));
+        assert!(matches!(new.origin, BanOrigin::Limit(LimitId(limit)) if limit == web));
         let unknown = there_and_back(ban(FOREVER, Ban::ELSEWHERE, "automatic", ""));
         assert!(matches!(
             unknown.by,
-            BanAuthor::Limit(LimitId(Ban::ELSEWHERE))
+            BanOrigin::Limit(LimitId(Ban::ELSEWHERE))
         ));
     }
 

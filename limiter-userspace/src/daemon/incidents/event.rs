@@ -5,7 +5,7 @@ use std::time::Duration;
 use limiter_common::{
     address::Address,
     key::Key,
-    limit::{LimitId, NamedBy},
+    limit::{KeyPart, LimitId},
 };
 use limiter_datapath::kernel::Datapath;
 use tracing::{info, warn};
@@ -33,7 +33,7 @@ pub(super) enum Source {
     /// Packets of many addresses of an IPv4 /24 or IPv6 /64, given by its first address.
     Range(Address),
     /// Packets that ask for the name with that number.
-    Name(NamedBy, u64),
+    Name(KeyPart, u64),
     /// Packets of unknown sources, or of many sources that are each dropped seldom.
     Any,
 }
@@ -72,7 +72,7 @@ impl Source {
         let (by, address) = match self {
             Self::Address(address) => (Grouping::Address, address),
             Self::Range(address) => (Grouping::Range, address),
-            Self::Name(named_by, number) => return Some(Key::Number(named_by, number)),
+            Self::Name(key_part, number) => return Some(Key::Number(key_part, number)),
             Self::Any => return None,
         };
         Some(Key::Source {
@@ -120,7 +120,7 @@ impl Event {
                     range,
                     name,
                     object,
-                } = subject.named(datapath, texts);
+                } = subject.subject_texts(datapath, texts);
                 let of_many = match range {
                     Some(_) => format!(": {addresses} addresses"),
                     None => String::new(),
@@ -141,7 +141,7 @@ impl Event {
                     range,
                     name,
                     object,
-                } = subject.named(datapath, texts);
+                } = subject.subject_texts(datapath, texts);
                 let at_least = if *is_lower_bound { "at least " } else { "" };
                 let duration = Duration::from_nanos(*duration_ns);
                 let message = format!(
@@ -166,7 +166,7 @@ impl Event {
 
 impl Subject {
     /// Returns the texts, with limits' names from this datapath's policy and other names from `texts`.
-    fn named(&self, datapath: &Datapath, texts: &Texts) -> SubjectTexts {
+    fn subject_texts(&self, datapath: &Datapath, texts: &Texts) -> SubjectTexts {
         // The limit may have left the policy meanwhile.
         let limit = limit_name(&datapath.manifest().policy, self.limit.0);
         let limit = limit.unwrap_or_else(|| format!("limit {}", self.limit.0));

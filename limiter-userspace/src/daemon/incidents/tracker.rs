@@ -147,7 +147,7 @@ impl Incidents {
             let subject = |source| Subject { limit, source };
             // A name belongs to no range.
             let (alone, range) = match key.name() {
-                Some((named_by, number)) => [subject(Source::Name(named_by, number)); 2].into(),
+                Some((key_part, number)) => [subject(Source::Name(key_part, number)); 2].into(),
                 None => (
                     subject(Source::Address(key.address())),
                     subject(Source::range_of(key.address())),

@@ -158,7 +158,7 @@ fn untrust(
         all.filter(|source| prefix.contains(&IpAddr::from(source.address())))
             .collect()
     };
-    let at = known.moment()?;
+    let at = known.standing_context()?;
     let mut forgotten = 0;
     for source in found {
         // An expired record does not count as known.

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, net::IpAddr};
 
-use limiter_common::standing::{Kind, Moment, Record, SourceId, Standing, Tick};
+use limiter_common::standing::{Kind, Record, SourceId, Standing, StandingContext, Tick};
 use limiter_datapath::kernel::{Datapath, DatapathError, SourceStanding};
 
 use crate::{
@@ -19,7 +19,7 @@ pub(in crate::daemon) fn list(
     query: KnownQuery,
 ) -> Result<KnownList, DatapathError> {
     let known = datapath.known_sources()?;
-    let at = known.moment()?;
+    let at = known.standing_context()?;
     let mut counts = [0; Standing::COUNT];
     let mut trusted = 0;
     let mut newest = NewestRecords::new(query.limit.min(MAX_SHOWN));
@@ -63,7 +63,7 @@ pub(in crate::daemon) fn of_address(
 
 /// Returns the ticks since a source gained its recorded standing. A trusted source's record lacks that time, so its
 /// last visit counts.
-const fn age(record: Record, at: &Moment<'_>) -> u32 {
+const fn age(record: Record, at: &StandingContext<'_>) -> u32 {
     let since = match record.kind() {
         Kind::Nothing | Kind::Trusted => record.last(),
         Kind::Retried => Tick(record.since().wrapping_sub(Record::RETRIED)).kept(),

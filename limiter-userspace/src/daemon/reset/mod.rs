@@ -12,7 +12,7 @@ use limiter_policy::{
 };
 use thiserror::Error;
 
-use super::named::{NamedBucket, bucket_named, limit_named, names_of};
+use super::labels::{BucketLabel, bucket_label, limit_by_name, question_names_of};
 use crate::protocol::{BucketReset, BucketSelector, RefundQuery, ResetList, ResetQuery};
 
 /// Why no tokens were given back.
@@ -60,7 +60,7 @@ pub(super) enum ResetError {
 
 pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<ResetList, ResetError> {
     let limit = match &query.limit {
-        Some(name) => Some(limit_named(&datapath.manifest().policy, name)?),
+        Some(name) => Some(limit_by_name(&datapath.manifest().policy, name)?),
         None => None,
     };
     let requested_name = query.requested_name.as_ref();
@@ -81,7 +81,7 @@ pub(super) fn reset(datapath: &Datapath, query: &ResetQuery) -> Result<ResetList
 
 /// Gives tokens back to an address or a name.
 pub(super) fn refund(datapath: &Datapath, query: &RefundQuery) -> Result<ResetList, ResetError> {
-    let limit = limit_named(&datapath.manifest().policy, &query.limit)?;
+    let limit = limit_by_name(&datapath.manifest().policy, &query.limit)?;
     let (limit, cost) = (Some(limit), Some(query.cost));
     let requested_name = query.requested_name.as_ref();
     let Some(address) = query.address else {
@@ -137,7 +137,8 @@ fn reset_list(
             (None, None, ..) => ResetError::Nobody,
         });
     }
-    let asked = requested_name.and_then(|requested_name| names_of(datapath, requested_name));
+    let asked =
+        requested_name.and_then(|requested_name| question_names_of(datapath, requested_name));
     let in_debt = changes.iter().filter(|bucket| bucket.was_in_debt());
     Ok(ResetList {
         buckets: in_debt.count() as u64,
@@ -154,11 +155,11 @@ fn bucket_reset(
     asked: Option<&QuestionNames>,
 ) -> Option<BucketReset> {
     let limit_bucket = &bucket.before;
-    let NamedBucket {
+    let BucketLabel {
         limit,
         id,
         interface,
-    } = bucket_named(datapath, limit_bucket, asked)?;
+    } = bucket_label(datapath, limit_bucket, asked)?;
     let when_full = limit_bucket.when_full();
     let has_burst = limit.strategy.has_burst();
     Some(BucketReset {

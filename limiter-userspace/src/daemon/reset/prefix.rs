@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use limiter_common::{
     address::Address,
     key::{BucketKey, Key},
-    limit::{LimitId, NamedBy},
+    limit::{KeyPart, LimitId},
 };
 use limiter_datapath::kernel::Datapath;
 use limiter_policy::{
@@ -80,13 +80,15 @@ fn is_charged(key: &BucketKey, prefix: IpNet, subscribers: &HashSet<u64>) -> boo
         Key::Source {
             address,
             prefix_length,
-        } => IpNet::new(address.into(), prefix_length).is_ok_and(|range| overlap(&range, &prefix)),
-        Key::Number(NamedBy::Subscriber, number) => subscribers.contains(&number),
+        } => {
+            IpNet::new(address.into(), prefix_length).is_ok_and(|range| do_overlap(&range, &prefix))
+        }
+        Key::Number(KeyPart::Subscriber, number) => subscribers.contains(&number),
         Key::Number(..) | Key::Destination(_) => true,
     }
 }
 
-fn overlap(one: &IpNet, other: &IpNet) -> bool {
+fn do_overlap(one: &IpNet, other: &IpNet) -> bool {
     one.contains(other) || other.contains(one)
 }
 
@@ -98,8 +100,8 @@ fn sources(
 ) -> Result<Vec<IpAddr>, TooWideError> {
     let family = Address::from(prefix.addr()).family;
     let Some(length) = limit.prefix_length(family) else {
-        return Ok(match limit.id_format.named_by() {
-            Some(NamedBy::Subscriber) => borders.iter().copied().collect(),
+        return Ok(match limit.id_format.key_part() {
+            Some(KeyPart::Subscriber) => borders.iter().copied().collect(),
             // Any address will do if the limit is for the family; the destinations are the host's own addresses,
             // which are known.
             _ => vec![prefix.addr()],

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use limiter_datapath::kernel::{Datapath, ReputationMaps, ServerNameMaps};
+use limiter_datapath::kernel::{Datapath, ServerNameMaps, SourceMaps};
 use limiter_policy::policy::ServerNames;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -70,7 +70,7 @@ impl NamerHandle {
     /// Names connections by the policy in force from now on. Call it after each change.
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let names = datapath.server_names().cloned();
-        let maps = datapath.reputation().map(ReputationMaps::server_names);
+        let maps = datapath.source_maps().map(SourceMaps::server_names);
         let followed = names.zip(maps).map(|(names, maps)| PolicyNames {
             names,
             maps: Arc::clone(maps),
@@ -115,7 +115,7 @@ pub(in crate::daemon) fn start(
     Worker::start(
         "server-names",
         move || {
-            keep(&working, &watchdog);
+            name_connections(&working, &watchdog);
             watchdog.server_names.end();
         },
         move || {
@@ -126,7 +126,7 @@ pub(in crate::daemon) fn start(
 }
 
 /// Names connections until the daemon ends.
-fn keep(naming: &NamerHandle, watchdog: &ThreadWatchdog) {
+fn name_connections(naming: &NamerHandle, watchdog: &ThreadWatchdog) {
     let mut namer = ConnectionNamer::default();
     let mut before = None;
     // Whether the last change of policy failed and must be retried.
@@ -154,7 +154,11 @@ fn keep(naming: &NamerHandle, watchdog: &ThreadWatchdog) {
             naming.renamed.fetch_add(1, Ordering::Release);
         }
         if let Some(readable) = namer.readable() {
-            let pause = if namer.waits() { SHORT_PAUSE } else { PAUSE };
+            let pause = if namer.is_waiting() {
+                SHORT_PAUSE
+            } else {
+                PAUSE
+            };
             wait(readable, pause);
         }
         let error = done.and_then(|()| namer.work()).err();

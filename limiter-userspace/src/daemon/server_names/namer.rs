@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::IpAddr, os::fd::BorrowedFd, sync::Arc};
 use limiter_common::{
     connection::Ends,
     packet::PROTOCOL_UDP,
-    server_name::{Flow as FlowRecord, MOST_FIRST_BYTES, Meaning, Records},
+    server_name::{FlowRecord, MOST_FIRST_BYTES, Meaning, Records},
 };
 use limiter_datapath::kernel::{DatapathError, FirstBytes, Namer, ServerNameMaps, monotonic_now};
 use limiter_names::{
@@ -49,7 +49,7 @@ pub(super) struct CurrentPolicy {
 
 impl CurrentPolicy {
     /// Returns whether a connection waits for admission under a limit on the connections of its name.
-    fn waits(&self, recorded: &FlowRecord) -> bool {
+    fn is_waiting(&self, recorded: &FlowRecord) -> bool {
         let asked = recorded.meaning.limits_of(self.number);
         !recorded.is_in_service() && asked & self.names.connections() != 0
     }
@@ -89,7 +89,7 @@ impl ConnectionNamer {
         })
     }
 
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
@@ -133,7 +133,7 @@ impl ConnectionNamer {
             match current.namer.flow(&ends)? {
                 Some(recorded) if recorded.is_read() => {
                     let mut flow = recorded.read(current.meaning(name));
-                    if !(before.as_ref()).is_some_and(|before| before.waits(&recorded)) {
+                    if !(before.as_ref()).is_some_and(|before| before.is_waiting(&recorded)) {
                         // The connection did not wait for admission, so it continues.
                         flow.serve();
                     }

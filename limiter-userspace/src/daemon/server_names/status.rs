@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use limiter_common::server_name::Loss;
-use limiter_datapath::kernel::{Datapath, DatapathError, ReputationMaps, ServerNameMaps};
+use limiter_datapath::kernel::{Datapath, DatapathError, ServerNameMaps, SourceMaps};
 use limiter_names::{NoName, PieceCounts};
 
 use super::{NamerHandle, Outcomes};
@@ -18,7 +18,7 @@ pub(in crate::daemon) fn status(
     datapath: &Datapath,
     naming: Option<&NamerHandle>,
 ) -> Result<Option<ServerNamesStatus>, DatapathError> {
-    let maps = datapath.reputation().map(ReputationMaps::server_names);
+    let maps = datapath.source_maps().map(SourceMaps::server_names);
     let (Some(_), Some(maps)) = (datapath.server_names(), maps) else {
         return Ok(None);
     };

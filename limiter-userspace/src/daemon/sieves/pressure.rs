@@ -33,7 +33,7 @@ struct PressureState {
     is_over: bool,
     followed: PolicyMaps,
     /// The next policy to measure, if there is a new one.
-    next: Option<Keeper>,
+    next: Option<PressureUpdater>,
     measured: Vec<UsePressure>,
 }
 
@@ -48,17 +48,17 @@ impl Pressures {
     /// Measures the policy in force from now on. Call it after each change.
     pub(in crate::daemon) fn follow(&self, datapath: &Datapath) {
         let manifest = datapath.manifest();
-        let maps = datapath.reputation();
+        let maps = datapath.source_maps();
         let followed = PolicyMaps {
             generation: manifest.generation,
             maps: maps.map(|maps| Arc::clone(maps.sieves().pressures())),
         };
         let mut shared = self.locked();
         if !followed.is(&shared.followed) {
-            shared.next = Some(Keeper {
+            shared.next = Some(PressureUpdater {
                 gauge: Gauge::new(&manifest.policy),
                 maps: followed.maps.clone(),
-                ..Keeper::default()
+                ..PressureUpdater::default()
             });
             shared.followed = followed;
             self.changed.notify_one();
@@ -95,7 +95,7 @@ pub(in crate::daemon) fn start(
     Worker::start(
         "pressure",
         move || {
-            keep(&working, &watchdog);
+            update_pressures(&working, &watchdog);
             watchdog.pressure.end();
         },
         move || {
@@ -105,11 +105,11 @@ pub(in crate::daemon) fn start(
     )
 }
 
-fn keep(pressures: &Pressures, watchdog: &ThreadWatchdog) {
-    let mut keeper = Keeper::default();
+fn update_pressures(pressures: &Pressures, watchdog: &ThreadWatchdog) {
+    let mut updater = PressureUpdater::default();
     loop {
         watchdog.pressure.check_in();
-        let pause = if keeper.gauge.is_idle() {
+        let pause = if updater.gauge.is_idle() {
             CHECK_IN_INTERVAL
         } else {
             EVERY
@@ -124,10 +124,10 @@ fn keep(pressures: &Pressures, watchdog: &ThreadWatchdog) {
         }
         if let Some(next) = shared.next.take() {
             shared.measured.clear();
-            keeper = next;
+            updater = next;
         }
         drop(shared);
-        let measured = keeper.measure();
+        let measured = updater.measure();
         let mut shared = pressures.locked();
         // A newer policy is waiting, so this measurement is obsolete.
         if shared.next.is_none() {
@@ -138,7 +138,7 @@ fn keep(pressures: &Pressures, watchdog: &ThreadWatchdog) {
 
 /// Measures for one policy.
 #[derive(Default)]
-struct Keeper {
+struct PressureUpdater {
     gauge: Gauge,
     /// `None`: no program runs yet.
     maps: Option<Arc<PressureMaps>>,
@@ -147,7 +147,7 @@ struct Keeper {
     fails: bool,
 }
 
-impl Keeper {
+impl PressureUpdater {
     /// Measures once; logs when measuring starts to fail or to work again.
     fn measure(&mut self) -> Vec<UsePressure> {
         match self.try_measure() {

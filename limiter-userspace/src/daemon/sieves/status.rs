@@ -94,7 +94,7 @@ pub(in crate::daemon) fn brief(
             };
             Ok(SieveUseStatus {
                 limit: limit.map(|limit| limit.name.clone()),
-                observes: observes(policy, *used),
+                observes: is_observing(policy, *used),
                 cost: threshold.map(|threshold| threshold.cost.name().to_owned()),
                 limit_per_second: in_a_second.0,
                 active_per_second: in_a_second.1,
@@ -124,7 +124,7 @@ pub(in crate::daemon) fn brief(
 }
 
 /// Whether `used` belongs to a limit that only observes.
-fn observes(policy: &Policy, used: SieveUse) -> bool {
+fn is_observing(policy: &Policy, used: SieveUse) -> bool {
     let mut limits = policy.limits.iter();
     limits.any(|limit| Some(limit.id) == used.limit && limit.mode == Mode::Observe)
 }
@@ -160,7 +160,7 @@ fn explain_by(
     // A new source would enter the entry list, which is never rejected.
     let in_list = list.unwrap_or(sieve.buckets);
     let policy = &datapath.manifest().policy;
-    let mut enforcing = uses.iter().filter(|used| !observes(policy, **used));
+    let mut enforcing = uses.iter().filter(|used| !is_observing(policy, **used));
     let observed = enforcing.clone().next().is_none();
     let pressure = enforcing.try_fold(None, |highest: Option<u8>, used| {
         let (_, pressure) = datapath.sieve_use(*used, now_ns)?;

@@ -26,7 +26,7 @@ type Work = Box<dyn FnOnce() + Send>;
 /// The thread starts with the first work, and ends some time after this is dropped.
 pub(super) struct Disk {
     thread: Mutex<Option<SyncSender<Work>>>,
-    turn: Arc<Turn>,
+    turn: Arc<DiskUse>,
     patience: Duration,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum DiskError {
 
 /// Whether the thread is working.
 #[derive(Default)]
-struct Turn {
+struct DiskUse {
     is_taken: Mutex<bool>,
     over: Condvar,
 }
@@ -92,7 +92,7 @@ impl Disk {
         // Earlier work that hung may end any moment.
         self.turn.take(patience)?;
         let (reply, outcome) = mpsc::sync_channel(1);
-        let turn = TurnGuard(Arc::clone(&self.turn));
+        let turn = DiskUseGuard(Arc::clone(&self.turn));
         let work = Box::new(move || {
             let done = work();
             drop(turn);
@@ -117,7 +117,7 @@ fn start() -> io::Result<SyncSender<Work>> {
     Ok(work)
 }
 
-impl Turn {
+impl DiskUse {
     /// Waits until the thread is free, and takes it.
     fn take(&self, patience: Duration) -> Result<(), DiskError> {
         let is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,11 +135,11 @@ impl Turn {
 }
 
 /// Exclusive use of the thread, for one piece of work.
-struct TurnGuard(Arc<Turn>);
+struct DiskUseGuard(Arc<DiskUse>);
 
-impl Drop for TurnGuard {
+impl Drop for DiskUseGuard {
     fn drop(&mut self) {
-        let Turn { is_taken, over } = &*self.0;
+        let DiskUse { is_taken, over } = &*self.0;
         *is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
         over.notify_one();
     }

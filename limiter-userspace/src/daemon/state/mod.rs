@@ -1,15 +1,15 @@
 //! The state file while the daemon runs: updated every minute, and saved when the daemon ends.
 
 mod disk;
-mod keeper;
 mod resume;
+mod saver;
 mod summary;
 
 use std::{convert::Infallible, future, sync::Arc};
 
 use limiter_datapath::{
     kernel::{DatapathError, monotonic_now, wall_clock_now},
-    state::{Moment, Snapshot},
+    state::{ClockReading, Snapshot},
 };
 use tokio::{
     task::spawn_blocking,
@@ -17,15 +17,15 @@ use tokio::{
 };
 use tracing::error;
 
+pub(super) use self::{resume::ResumeState, saver::StateSaver};
 use self::{
-    keeper::CaptureOutcome,
+    saver::CaptureOutcome,
     summary::{INTERVAL, WriteSummary},
 };
-pub(super) use self::{keeper::StateKeeper, resume::ResumeState};
 use super::{bans, shared::Daemon};
 
 /// Saves the state at once, and every minute if the file must be written again, forever.
-pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
+pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
     if daemon.state.is_none() {
         return future::pending().await;
     }
@@ -34,8 +34,8 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        with_keeper(daemon, |keeper, daemon| {
-            keeper.renew(|file| capture(daemon, file));
+        with_saver(daemon, |saver, daemon| {
+            saver.renew(|file| capture(daemon, file));
         })
         .await;
     }
@@ -43,17 +43,17 @@ pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
 
 /// Saves the state once, if a file is configured, while everything else goes on. Soon gives up on a hanging disk.
 pub(super) async fn save(daemon: &Arc<Daemon>) {
-    with_keeper(daemon, |keeper, daemon| {
-        keeper.save(|file| capture(daemon, file));
+    with_saver(daemon, |saver, daemon| {
+        saver.save(|file| capture(daemon, file));
     })
     .await;
 }
 
-async fn with_keeper(daemon: &Arc<Daemon>, then: fn(&StateKeeper, &Daemon)) {
+async fn with_saver(daemon: &Arc<Daemon>, then: fn(&StateSaver, &Daemon)) {
     let daemon = Arc::clone(daemon);
     let saved = spawn_blocking(move || {
-        if let Some(keeper) = &daemon.state {
-            then(keeper, &daemon);
+        if let Some(saver) = &daemon.state {
+            then(saver, &daemon);
         }
     });
     if let Err(error) = saved.await {
@@ -66,7 +66,7 @@ async fn with_keeper(daemon: &Arc<Daemon>, then: fn(&StateKeeper, &Daemon)) {
 fn capture(daemon: &Daemon, file: Option<&WriteSummary>) -> Result<CaptureOutcome, DatapathError> {
     let datapath = daemon.datapath();
     let saved_at = wall_clock_now();
-    let at = Moment::new(monotonic_now(), saved_at);
+    let at = ClockReading::new(monotonic_now(), saved_at);
     let sets = datapath.capture()?;
     // Before the bans are read: the file may lack a change during the reading, so it must count as new.
     let now = WriteSummary::new(&sets, bans::changes(&datapath, &daemon.bans)?, at);

@@ -7,7 +7,7 @@ use limiter_datapath::{
 };
 use tracing::info;
 
-use super::keeper::StateKeeper;
+use super::saver::StateSaver;
 use crate::daemon::{bans, candidate::Inheritance, messages::warn_of_lost};
 
 /// The end of the warning if there is no state to resume from.
@@ -18,18 +18,18 @@ pub(in crate::daemon) struct ResumeState(Snapshot);
 
 impl ResumeState {
     /// Reads the state file. Sets an unusable one aside with a warning; then every bucket begins full.
-    pub(in crate::daemon) fn load(keeper: &StateKeeper) -> Option<Self> {
-        keeper.load(BEGINS_ANEW).map(Self)
+    pub(in crate::daemon) fn load(saver: &StateSaver) -> Option<Self> {
+        saver.load(BEGINS_ANEW).map(Self)
     }
 
     /// Makes sure that an unreadable state file is not overwritten while the daemon continues from its pins.
-    pub(in crate::daemon) fn pass_over(keeper: &StateKeeper) {
-        drop(keeper.load("continuing from the pins"));
+    pub(in crate::daemon) fn pass_over(saver: &StateSaver) {
+        drop(saver.load("continuing from the pins"));
     }
 
     /// Sets the saved state aside, because the daemon cannot resume from it.
-    pub(in crate::daemon) fn refuse(keeper: &StateKeeper, reason: Reason) {
-        keeper.refuse(reason, BEGINS_ANEW);
+    pub(in crate::daemon) fn refuse(saver: &StateSaver, reason: Reason) {
+        saver.refuse(reason, BEGINS_ANEW);
     }
 
     /// Returns the limits' ids and the units that the policy inherits.

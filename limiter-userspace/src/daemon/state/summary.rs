@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use limiter_datapath::state::{Moment, SetDebts};
+use limiter_datapath::state::{ClockReading, SetDebts};
 
 /// How often to check whether the file must be written. If the daemon is killed or the power fails, buckets are
 /// forgiven at most the tokens spent and refilled in that time.
@@ -20,7 +20,7 @@ const DISAGREEMENT: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteSummary {
     urgent: UrgentChanges,
-    at: Moment,
+    at: ClockReading,
 }
 
 /// The changes that the file must have within a minute.
@@ -34,10 +34,10 @@ struct UrgentChanges {
 
 impl WriteSummary {
     /// Summarizes bucket debts and the number of changes to bans, at that moment.
-    pub(super) fn new(sets: &[SetDebts], bans: u64, at: Moment) -> Self {
+    pub(super) fn new(sets: &[SetDebts], bans: u64, at: ClockReading) -> Self {
         let interval_ns = u64::try_from(INTERVAL.as_nanos()).unwrap_or(u64::MAX);
         let mut sets = sets.iter();
-        let owes = sets.any(|set| set.debts.last_longer_than(interval_ns));
+        let owes = sets.any(|set| set.debts.would_outlast(interval_ns));
         Self {
             urgent: UrgentChanges { bans, owes },
             at,

@@ -19,7 +19,7 @@ use super::shared::Daemon;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Reads the programs' reports, forever.
-pub(super) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
+pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
     loop {
         let reading = Arc::clone(daemon);
         // If it fails, names are shown by their numbers.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use limiter_common::limit::NameKind;
-use limiter_datapath::kernel::{Datapath, ReputationMaps};
+use limiter_datapath::kernel::{Datapath, SourceMaps};
 use limiter_policy::policy::HashedName;
 
 /// The most texts.
@@ -28,8 +28,8 @@ struct Text {
 impl Texts {
     /// Reads the texts that the kernel's programs have reported.
     pub(in crate::daemon) fn read(&self, datapath: &Datapath) {
-        let maps = datapath.reputation();
-        if let Some(maps) = maps.map(ReputationMaps::refused_questions) {
+        let maps = datapath.source_maps();
+        if let Some(maps) = maps.map(SourceMaps::refused_questions) {
             let mut known = self.known();
             maps.take(|message| {
                 for name in datapath.hashed_names(message) {

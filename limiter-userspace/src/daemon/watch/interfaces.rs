@@ -31,7 +31,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 const SHORT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Polls the interfaces whenever they change.
-pub(in crate::daemon) async fn keep(daemon: &Arc<Daemon>) -> Infallible {
+pub(in crate::daemon) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
     let mut events = match Events::open().await {
         Ok(events) => Some(events),
         Err(error) => {

@@ -9,7 +9,7 @@ use prometheus_client::{
 };
 
 use super::labelled::{LabelledRow, counters};
-use crate::daemon::{BanCounts, BanTotals, Maker};
+use crate::daemon::{BanCounts, BanTotals, OriginKind};
 
 pub(super) fn encode(
     counts: &BanCounts,
@@ -22,7 +22,7 @@ pub(super) fn encode(
         None,
         MetricType::Gauge,
     )?;
-    for origin in Maker::NAMES {
+    for origin in OriginKind::NAMES {
         for (family, count) in ["ipv4", "ipv6"].into_iter().zip(counts.holding(origin)) {
             let labels = [("family", family), ("origin", origin)];
             ConstGauge::new(i64::from(count)).encode(holding.encode_family(&labels)?)?;
@@ -38,17 +38,19 @@ pub(super) fn encode(
     )?;
     let limits = &datapath.manifest().policy.limits;
     let rows = |number: fn(&BanTotals) -> u64| -> Vec<LabelledRow<2, u64>> {
-        let row = |maker: Maker, limit: &str| {
+        let row = |origin_kind: OriginKind, limit: &str| {
             let labels = [
                 ("limit", limit.to_owned()),
-                ("origin", maker.name().to_owned()),
+                ("origin", origin_kind.name().to_owned()),
             ];
-            (labels, number(&counts.done(maker)))
+            (labels, number(&counts.done(origin_kind)))
         };
-        let by_hand = Maker::BY_HAND.into_iter().map(|maker| row(maker, ""));
+        let by_hand = OriginKind::BY_HAND
+            .into_iter()
+            .map(|origin_kind| row(origin_kind, ""));
         let by_limit = limits
             .iter()
-            .map(|limit| row(Maker::limit(limit.id), &limit.name));
+            .map(|limit| row(OriginKind::limit(limit.id), &limit.name));
         by_hand.chain(by_limit).collect()
     };
     counters(

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     cli::render::{ago, at_least, count, duration},
-    daemon::Hold,
+    daemon::SourceBlock,
     protocol::{Grouping, OffenderList, OffenderStatus},
 };
 
@@ -120,12 +120,12 @@ fn rows(offenders: &Offenders, by: Grouping, caption: &str) -> Markup {
 }
 
 /// Returns the time until which a source is dropped, if it sends no more.
-fn hold_cell(offender: &OffenderStatus, hold: Option<&Hold>) -> Markup {
+fn hold_cell(offender: &OffenderStatus, hold: Option<&SourceBlock>) -> Markup {
     match hold {
         None => text(super::parts::NONE),
-        Some(Hold { ban: Some(ban), .. }) => html! { "banned until " (until(ban)) },
+        Some(SourceBlock { ban: Some(ban), .. }) => html! { "banned until " (until(ban)) },
         Some(_) if offender.sieve.is_some() => text("the pressure on the sieve falls"),
-        Some(Hold {
+        Some(SourceBlock {
             retry_in_ns: Some(ns),
             ..
         }) => html! { "its next token, in " (duration(*ns)) },

@@ -57,7 +57,7 @@ impl KernelEngine {
     }
 
     fn write_cookie_keys(&self, keys: CookieKeys) -> Result<(), EngineError> {
-        Ok(self.trial.reputation().cookies().set(keys)?)
+        Ok(self.trial.source_maps().cookies().set(keys)?)
     }
 }
 
@@ -111,17 +111,17 @@ impl Engine for KernelEngine {
     }
 
     fn valid_cookies(&self) -> Result<u64, EngineError> {
-        let cookies = self.trial.reputation().cookies();
+        let cookies = self.trial.source_maps().cookies();
         Ok(cookies.count(CookieCheck::Valid)?)
     }
 
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {
-        let sieves = self.trial.reputation().sieves();
+        let sieves = self.trial.source_maps().sieves();
         Ok(sieves.pressures().set_pressure(index, pressure)?)
     }
 
     fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError> {
-        Ok(self.trial.reputation().sieves().traffic(index)?)
+        Ok(self.trial.source_maps().sieves().traffic(index)?)
     }
 
     fn opened(
@@ -151,7 +151,7 @@ impl Engine for KernelEngine {
     }
 
     fn sieves(&self) -> SieveMemory<'_> {
-        self.trial.reputation().sieves().memory()
+        self.trial.source_maps().sieves().memory()
     }
 
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {
@@ -173,7 +173,7 @@ impl Engine for KernelEngine {
     }
 
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {
-        Ok(self.trial.reputation_mut().bans().insert(key, *ban)?)
+        Ok(self.trial.source_maps_mut().bans().insert(key, *ban)?)
     }
 
     fn record_event(
@@ -183,17 +183,17 @@ impl Engine for KernelEngine {
         event: Event,
         now_ns: u64,
     ) -> Result<(), EngineError> {
-        let standing = self.trial.reputation().standing();
+        let standing = self.trial.source_maps().standing();
         standing.record_event(&policy.features, source, event, now_ns)?;
         Ok(())
     }
 
     fn hits(&self, key: &BanKey) -> Result<Hits, EngineError> {
-        Ok(self.trial.reputation().bans().hits(key)?)
+        Ok(self.trial.source_maps().bans().hits(key)?)
     }
 
     fn unban(&mut self, key: &BanKey) -> Result<(), EngineError> {
-        self.trial.reputation_mut().bans().remove(key)?;
+        self.trial.source_maps_mut().bans().remove(key)?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use limiter_common::{
     ban::{Ban, BanKey, Hits},
     connection::{
         CountId, CountIds, Ends, find_count_ids,
-        queue::{self, Flow},
+        queue::{self, OpeningId},
     },
     cookie::{CookieCheck, CookieKeys},
     decide::{AssumedStack, Pipeline, Scratch, Verdict},
@@ -19,7 +19,7 @@ use limiter_common::{
 };
 use limiter_datapath::PrefixStanding;
 use limiter_datapath::native::{
-    BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemoryReputation, MemorySieves,
+    BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemorySieves, MemorySourceTables,
     MemoryStanding, SieveMemory, answer_frame, complete_handshake,
 };
 use limiter_policy::policy::{CompiledPolicy, SieveSizes};
@@ -32,7 +32,7 @@ pub struct NativeEngine {
     buckets: MemoryBuckets,
     /// `None`: offenders are not recorded.
     offenders: Option<MemoryOffenders>,
-    reputation: MemoryReputation,
+    source_tables: MemorySourceTables,
     scratch: Scratch<BucketLocation>,
     exchange: Exchange,
     /// The assumed state of the network stack.
@@ -48,10 +48,10 @@ impl NativeEngine {
         Self {
             buckets: MemoryBuckets::default(),
             offenders: records.then(MemoryOffenders::default),
-            reputation: MemoryReputation {
+            source_tables: MemorySourceTables {
                 sieves: MemorySieves::new(SieveSizes::of(&policy.sieves)),
                 standing: MemoryStanding::new(&policy.features.standing),
-                ..MemoryReputation::default()
+                ..MemorySourceTables::default()
             },
             scratch: Scratch::default(),
             exchange: Exchange::EMPTY,
@@ -73,7 +73,7 @@ impl Engine for NativeEngine {
             tables: policy,
             buckets: &self.buckets,
             offenders: &self.offenders,
-            reputation: &self.reputation,
+            source_tables: &self.source_tables,
         };
         Ok(pipeline.decide_with(frame, &mut self.scratch, &mut self.exchange, self.assumed))
     }
@@ -88,21 +88,21 @@ impl Engine for NativeEngine {
     }
 
     fn set_cookie_keys(&mut self, keys: CookieKeys) -> Result<(), EngineError> {
-        self.reputation.cookies.keys = keys;
+        self.source_tables.cookies.keys = keys;
         Ok(())
     }
 
     fn valid_cookies(&self) -> Result<u64, EngineError> {
-        Ok(self.reputation.cookies.count(CookieCheck::Valid))
+        Ok(self.source_tables.cookies.count(CookieCheck::Valid))
     }
 
     fn set_pressure(&mut self, index: u32, pressure: Pressure) -> Result<(), EngineError> {
-        self.reputation.sieves.set_pressure(index, pressure);
+        self.source_tables.sieves.set_pressure(index, pressure);
         Ok(())
     }
 
     fn sieve_traffic(&self, index: u32) -> Result<SieveTraffic, EngineError> {
-        Ok(self.reputation.sieves.traffic(index))
+        Ok(self.source_tables.sieves.traffic(index))
     }
 
     fn opened(
@@ -112,7 +112,7 @@ impl Engine for NativeEngine {
         now_ns: u64,
     ) -> Result<(), EngineError> {
         for count_id in used_count_ids(policy, ends) {
-            self.reputation.connections.add(count_id);
+            self.source_tables.connections.add(count_id);
         }
         let connection = ends.hash(&policy.features.hash_key);
         for settings in policy
@@ -121,8 +121,8 @@ impl Engine for NativeEngine {
             .iter()
             .filter(|queue| queue.size != 0)
         {
-            let flow = Flow::new(connection, settings.limit);
-            queue::established(&self.reputation.queues, settings, flow, now_ns);
+            let opening_id = OpeningId::new(connection, settings.limit);
+            queue::established(&self.source_tables.queues, settings, opening_id, now_ns);
         }
         Ok(())
     }
@@ -139,18 +139,18 @@ impl Engine for NativeEngine {
 
     fn closed(&mut self, policy: &CompiledPolicy, ends: &Ends) -> Result<(), EngineError> {
         for count_id in used_count_ids(policy, ends) {
-            self.reputation.connections.take_off(count_id);
+            self.source_tables.connections.take_off(count_id);
         }
         Ok(())
     }
 
     fn open_connections(&self, key: &BucketKey) -> Result<u64, EngineError> {
         let count_id = CountId::new(&self.hash_key, key);
-        Ok(self.reputation.connections.open(count_id))
+        Ok(self.source_tables.connections.open(count_id))
     }
 
     fn sieves(&self) -> SieveMemory<'_> {
-        self.reputation.sieves.memory()
+        self.source_tables.sieves.memory()
     }
 
     fn bucket(&self, key: &BucketKey) -> Result<Option<u64>, EngineError> {
@@ -168,12 +168,12 @@ impl Engine for NativeEngine {
         prefix: &BanKey,
         now_ns: u64,
     ) -> Result<PrefixStanding, EngineError> {
-        let standing = &self.reputation.standing;
+        let standing = &self.source_tables.standing;
         Ok(standing.standing_of(policy, prefix, now_ns))
     }
 
     fn ban(&mut self, key: BanKey, ban: &Ban) -> Result<(), EngineError> {
-        self.reputation.bans.insert(key, ban.until_ns);
+        self.source_tables.bans.insert(key, ban.until_ns);
         Ok(())
     }
 
@@ -184,17 +184,17 @@ impl Engine for NativeEngine {
         event: Event,
         now_ns: u64,
     ) -> Result<(), EngineError> {
-        let standing = &self.reputation.standing;
+        let standing = &self.source_tables.standing;
         standing.happened(&policy.features, source, event, now_ns);
         Ok(())
     }
 
     fn hits(&self, key: &BanKey) -> Result<Hits, EngineError> {
-        Ok(self.reputation.bans.hits(key))
+        Ok(self.source_tables.bans.hits(key))
     }
 
     fn unban(&mut self, key: &BanKey) -> Result<(), EngineError> {
-        self.reputation.bans.remove(key);
+        self.source_tables.bans.remove(key);
         Ok(())
     }
 }

@@ -9,11 +9,11 @@ use limiter_common::{
 use limiter_policy::policy::Match;
 
 use super::*;
-use crate::suggest::{Observer, Sink as _, Way, warnings};
+use crate::suggest::{Observer, PacketDirection, Sink as _, warnings};
 
 const MS: i64 = 1_000_000;
 
-const INCOMING: Way = Way {
+const INCOMING: PacketDirection = PacketDirection {
     incoming: true,
     outgoing: false,
 };

@@ -99,7 +99,7 @@ impl Datagrams {
         });
         let (snmp, snmp6, netstat) = (snmp?, snmp6?, netstat?);
         let both = |name: &str| {
-            let v4 = named(&snmp, "Udp:", name);
+            let v4 = snmp_counter(&snmp, "Udp:", name);
             let v6 = snmp6_value(&snmp6, &format!("Udp6{name}"));
             let (v4, v6) = v4.zip(v6).with_context(|| format!("no {name}"))?;
             anyhow::Ok(v4 + v6)
@@ -108,13 +108,14 @@ impl Datagrams {
             read: both("InDatagrams")?,
             sent: both("OutDatagrams")?,
             lost: both("RcvbufErrors")?,
-            listeners_lost: named(&netstat, "TcpExt:", "ListenDrops").context("no ListenDrops")?,
+            listeners_lost: snmp_counter(&netstat, "TcpExt:", "ListenDrops")
+                .context("no ListenDrops")?,
         })
     }
 }
 
 /// Returns a value of net/snmp or net/netstat, where lines come in pairs: names, and numbers.
-fn named(snmp: &str, kind: &str, name: &str) -> Option<u64> {
+fn snmp_counter(snmp: &str, kind: &str, name: &str) -> Option<u64> {
     let mut lines = snmp.lines().filter(|line| line.starts_with(kind));
     let (names, numbers) = (lines.next()?, lines.next()?);
     let index = names.split_whitespace().position(|found| found == name)?;
@@ -146,8 +147,8 @@ mod tests {
     fn reads_what_was_lost() {
         let snmp = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors OutDatagrams \
                     RcvbufErrors\nUdp: 5 4 3 2 77\nUdpLite: RcvbufErrors\nUdpLite: 9\n";
-        assert_eq!(named(snmp, "Udp:", "RcvbufErrors"), Some(77));
-        assert_eq!(named(snmp, "Udp:", "Other"), None);
+        assert_eq!(snmp_counter(snmp, "Udp:", "RcvbufErrors"), Some(77));
+        assert_eq!(snmp_counter(snmp, "Udp:", "Other"), None);
         let snmp6 = "Ip6InReceives \t 7\nUdp6RcvbufErrors \t 8\n";
         assert_eq!(snmp6_value(snmp6, "Udp6RcvbufErrors"), Some(8));
         assert_eq!(snmp6_value(snmp6, "Udp6Other"), None);

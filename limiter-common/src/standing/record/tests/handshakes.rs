@@ -2,7 +2,7 @@
 //! shortly before one, is fresh.
 
 use super::{FRESH, MINUTE, World};
-use crate::standing::{Event, Kind, Moment, Settings, Standing};
+use crate::standing::{Event, Kind, Settings, Standing, StandingContext};
 
 #[test]
 fn a_botnet_that_shakes_hands_for_the_flood_is_fresh_until_after_it() {
@@ -100,9 +100,9 @@ fn cookies_prove_also_where_handshakes_do_not() {
         ..super::SETTINGS
     };
     let world = World::at_tick(1_000);
-    let at = Moment {
+    let at = StandingContext {
         settings: &settings,
-        ..world.moment()
+        ..world.standing_context()
     };
     let record = world.record.after(Event::Cookie, &at);
     assert_eq!(record.kind(), Kind::Proven);

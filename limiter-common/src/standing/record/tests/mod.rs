@@ -39,8 +39,8 @@ impl World {
         }
     }
 
-    fn moment(&self) -> Moment<'static> {
-        Moment {
+    fn standing_context(&self) -> StandingContext<'static> {
+        StandingContext {
             settings: &SETTINGS,
             shortage: self.shortage,
             now: tick(self.now),
@@ -48,12 +48,12 @@ impl World {
     }
 
     fn standing(&self) -> Standing {
-        self.record.standing(&self.moment())
+        self.record.standing(&self.standing_context())
     }
 
     /// Applies an event; returns the new standing.
     fn after(&mut self, event: Event) -> Standing {
-        self.record = self.record.after(event, &self.moment());
+        self.record = self.record.after(event, &self.standing_context());
         self.standing()
     }
 
@@ -102,7 +102,7 @@ fn events_are_numbers() {
         let (number, value) = event.to_numbers();
         assert_eq!(Event::of_numbers(number, value), event);
     }
-    let at = World::at_tick(5).moment();
+    let at = World::at_tick(5).standing_context();
     assert_eq!(record.after(Event::of_numbers(99, 1), &at), record);
 }
 
@@ -113,7 +113,7 @@ fn nobody_is_familiar_or_proven_where_the_settings_say_so() {
         handshakes_prove: 0,
         ..SETTINGS
     };
-    let at = |now| Moment {
+    let at = |now| StandingContext {
         settings: &settings,
         shortage: Shortage::NONE,
         now: tick(now),
@@ -140,6 +140,6 @@ fn a_clock_behind_sets_no_time_back() {
         // By the other CPU's clock, the shortage is older than the standing.
         assert_eq!(world.refuse().standing(), Standing::Fresh);
         world.shortage = Shortage::NONE.after_refusal(tick(start + 1));
-        assert!(world.moment().is_short());
+        assert!(world.standing_context().is_short());
     }
 }

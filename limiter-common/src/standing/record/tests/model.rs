@@ -210,7 +210,7 @@ proptest! {
         let mut model = Model::default();
         for (wait, action) in steps {
             world.wait(wait);
-            let rank = world.record.rank(&world.moment());
+            let rank = world.record.rank(&world.standing_context());
             match action {
                 Action::Visit => _ = world.after(Event::Visit),
                 Action::Handshake => _ = world.after(Event::Handshake),
@@ -222,10 +222,10 @@ proptest! {
             }
             model.act(action, world.now);
             prop_assert_eq!(world.standing(), model.standing(world.now), "{:?}", &model);
-            prop_assert_eq!(world.moment().is_short(), model.short_since(world.now).is_some());
+            prop_assert_eq!(world.standing_context().is_short(), model.short_since(world.now).is_some());
             prop_assert_ne!(world.record.0, u64::MAX, "that is a lock");
             if !matches!(action, Action::Untrust | Action::Refuse) {
-                prop_assert!(world.record.rank(&world.moment()) >= rank, "{:?}", action);
+                prop_assert!(world.record.rank(&world.standing_context()) >= rank, "{:?}", action);
             }
         }
     }

@@ -113,7 +113,7 @@ fn it_takes_no_room_of_what_this_host_knows() {
         if is_short {
             world.refuse();
         }
-        world.record.rank(&world.moment())
+        world.record.rank(&world.standing_context())
     };
     let reported = word(DAY, 39 * DAY, false);
     let fresh = word(9 * DAY, 39 * DAY, false);

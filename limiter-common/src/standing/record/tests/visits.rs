@@ -54,7 +54,11 @@ fn a_source_is_retried_for_ten_minutes() {
     world.wait(u64::from(Record::RETRIED) - 1);
     assert_eq!(world.after(Event::Visit), Standing::Retried);
     assert_eq!(world.wait(1).standing(), Standing::Unknown);
-    assert_eq!(world.record.rank(&world.moment()), 1, "it came before");
+    assert_eq!(
+        world.record.rank(&world.standing_context()),
+        1,
+        "it came before"
+    );
     // The count of occasions continues from there.
     world.wait(MINUTE).after(Event::Visit);
     assert_eq!(world.record.visits(), 2);
@@ -71,7 +75,7 @@ fn a_source_that_stays_away_is_forgotten() {
     assert_eq!(world.wait(REMEMBERED).standing(), Standing::Proven);
     world.after(Event::Visit);
     assert_eq!(world.wait(REMEMBERED + 1).standing(), Standing::Unknown);
-    assert_eq!(world.record.rank(&world.moment()), 0);
+    assert_eq!(world.record.rank(&world.standing_context()), 0);
     // Another visit does not bring it back, with or without a shortage.
     let mut short = World {
         record: world.record,

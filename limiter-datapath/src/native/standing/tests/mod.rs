@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use limiter_common::{
     address::Address,
     sources::StandingTable as _,
-    standing::{Kind, Moment, Tick},
+    standing::{Kind, StandingContext, Tick},
     table::HashKey,
 };
 
@@ -76,8 +76,8 @@ impl Table {
         records
     }
 
-    fn moment(&self, now: u64) -> Moment<'_> {
-        Moment {
+    fn standing_context(&self, now: u64) -> StandingContext<'_> {
+        StandingContext {
             settings: &self.features.standing,
             shortage: self.memory.shortage(),
             now: Tick::of_ns(now),
@@ -220,7 +220,7 @@ fn no_flood_pushes_out_who_is_known_from_before() {
     }
     assert!(still > 55, "{still}");
     let fresh = table.records().into_values();
-    let at = table.moment(now);
+    let at = table.standing_context(now);
     let fresh = fresh.filter(|record| record.standing(&at) == Standing::Fresh);
     assert!(fresh.count() > 100, "the botnet has the rest");
 }
@@ -251,7 +251,7 @@ fn strangers_without_end_let_nobody_become_familiar() {
                 );
             }
         }
-        let at = table.moment(NOW + 5 * MINUTE);
+        let at = table.standing_context(NOW + 5 * MINUTE);
         let records = table.records();
         let familiar = |numbers: std::ops::Range<u32>| {
             let records = numbers.filter_map(|number| records.get(&source(number)));

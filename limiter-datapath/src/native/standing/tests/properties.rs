@@ -56,7 +56,7 @@ proptest! {
         let mut now = NOW;
         for (wait, number, step) in steps {
             now += wait;
-            let at = table.moment(now);
+            let at = table.standing_context(now);
             if let Step::Event(event) = step {
                 let record = map.entry(source(number)).or_default();
                 *record = record.after(event, &at);
@@ -82,7 +82,7 @@ proptest! {
             let before = table.records();
             table.step(step, came, now);
             let after = table.records();
-            let at = table.moment(now);
+            let at = table.standing_context(now);
             let line: Vec<_> = before
                 .iter()
                 .filter(|(other, _)| {

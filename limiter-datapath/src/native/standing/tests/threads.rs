@@ -31,7 +31,7 @@ fn threads_insert_each_source_once() {
             }
         });
         let records = table.records();
-        let at = table.moment(NOW + SECOND);
+        let at = table.standing_context(NOW + SECOND);
         for source in sources() {
             assert_eq!(records[&source].standing(&at), Standing::Proven);
         }

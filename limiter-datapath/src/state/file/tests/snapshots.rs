@@ -15,8 +15,8 @@ use limiter_policy::policy::{Names, Percentage, PermaBlock, Sieve, Units};
 use crate::{
     native::{ShardLists, SieveSnapshot},
     state::{
-        Debts, HashDebt, Moment, SavedBan, SavedHits, SavedSieve, SavedSources, SetDebts, Snapshot,
-        StoredDebts, TableDebt, TableDebts,
+        ClockReading, Debts, HashDebt, SavedBan, SavedHits, SavedSieve, SavedSources, SetDebts,
+        Snapshot, StoredDebts, TableDebt, TableDebts,
     },
 };
 
@@ -88,7 +88,7 @@ fn known() -> SavedSources {
         handshakes_prove: 1,
         ..Settings::NONE
     };
-    let at = standing::Moment {
+    let at = standing::StandingContext {
         settings: &settings,
         shortage: Shortage::NONE,
         now: Tick::of_ns(1 << 40),
@@ -108,7 +108,7 @@ pub(super) fn ban(origin: &str) -> SavedBan {
         limit: Ban::BY_HAND,
         text: BanText::new("spam", origin),
     };
-    let now = Moment::new(8, "2026-03-01T12:00:00Z".parse().unwrap());
+    let now = ClockReading::new(8, "2026-03-01T12:00:00Z".parse().unwrap());
     SavedBan::new("192.0.2.0/24".parse().unwrap(), &ban, now)
 }
 

@@ -9,7 +9,7 @@ use crate::protocol::bans::BanOutcome;
 
 /// The number of changes with each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Counts {
+pub(super) struct BanOutcomeCounts {
     /// Made bans, including replacements of earlier ones.
     pub(super) banned: u64,
     /// Lifted bans.
@@ -25,7 +25,7 @@ pub(super) struct Counts {
     pub(super) skipped: u64,
 }
 
-impl Counts {
+impl BanOutcomeCounts {
     pub(super) const fn add(&mut self, outcome: &BanOutcome) {
         match outcome {
             BanOutcome::Banned { .. } => self.banned += 1,
@@ -38,7 +38,7 @@ impl Counts {
 }
 
 /// Formats as `banned 12, lifted 3, refused 0, bad 0`; other counts appear only if they are not zero.
-impl fmt::Display for Counts {
+impl fmt::Display for BanOutcomeCounts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,

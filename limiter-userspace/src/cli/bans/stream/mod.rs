@@ -8,7 +8,7 @@ use std::io::BufRead;
 
 use limiter_policy::text::short;
 
-use self::counts::Counts;
+use self::counts::BanOutcomeCounts;
 use super::{ENDS_WITH_DAEMON, change::change, terms::Terms};
 use crate::{
     cli::{
@@ -36,7 +36,7 @@ pub(super) fn stream(
         read,
         force,
         session: guard::started_from(),
-        counts: Counts::default(),
+        counts: BanOutcomeCounts::default(),
         ends_with_daemon: false,
     };
     stream::apply(applier, json, move |input, sink| {
@@ -75,13 +75,13 @@ struct BanApplier<'r> {
     read: &'r ReadArgs,
     force: bool,
     session: Option<Session>,
-    counts: Counts,
+    counts: BanOutcomeCounts,
     ends_with_daemon: bool,
 }
 
 impl Applier for BanApplier<'_> {
     type Change = BanChange;
-    type Counts = Counts;
+    type Counts = BanOutcomeCounts;
 
     fn apply(&mut self, changes: Vec<BanChange>) -> anyhow::Result<Vec<(usize, String)>> {
         let wanted = BanChanges {
@@ -111,7 +111,7 @@ impl Applier for BanApplier<'_> {
         self.counts.skipped += 1;
     }
 
-    fn counts(&self) -> &Counts {
+    fn counts(&self) -> &BanOutcomeCounts {
         &self.counts
     }
 

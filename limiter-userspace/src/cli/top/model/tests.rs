@@ -26,9 +26,9 @@ fn drops(second: u64, drops: &[u64]) -> Snapshot {
 #[test]
 fn the_fastest_come_first_and_the_selected_row_stays_selected() {
     let mut model = model(&[]);
-    assert!(model.waits());
+    assert!(model.is_waiting());
     model.take(drops(0, &[30, 20, 10]));
-    assert!(!model.waits());
+    assert!(!model.is_waiting());
     assert_eq!(ids(&model), ["192.0.2.0", "192.0.2.1", "192.0.2.2"]);
     assert_eq!(model.selected(), 0);
 
@@ -54,7 +54,7 @@ fn the_fastest_come_first_and_the_selected_row_stays_selected() {
     model.take(drops(4, &[]));
     assert_eq!(model.selected(), 0);
     apply(&mut model, &[Action::Move(1), Action::Explain]);
-    assert_eq!(model.front(), Front::Nothing);
+    assert_eq!(model.front(), FrontElement::Nothing);
 }
 
 #[test]
@@ -66,11 +66,11 @@ fn sorting_and_filtering() {
     assert_eq!(ids(&model), ["192.0.2.1", "192.0.2.0", "192.0.2.2"]);
     let typed = |text: &str| text.chars().map(Action::Type).collect::<Vec<_>>();
     apply(&mut model, &[Action::EditFilter]);
-    assert_eq!(model.front(), Front::Filter);
+    assert_eq!(model.front(), FrontElement::Filter);
     apply(&mut model, &typed("2.1x"));
     assert!(ids(&model).is_empty());
     apply(&mut model, &[Action::Erase, Action::Accept]);
-    assert_eq!(model.front(), Front::Nothing);
+    assert_eq!(model.front(), FrontElement::Nothing);
     assert_eq!(ids(&model), ["192.0.2.1"]);
     apply(&mut model, &[Action::Back]);
     assert_eq!(ids(&model).len(), 3);
@@ -85,15 +85,15 @@ fn paused_only_what_is_missing_is_taken() {
     assert_eq!(ids(&model).len(), 1);
 
     apply(&mut model, &[Action::Group]);
-    assert!(model.waits());
+    assert!(model.is_waiting());
     // The response to the query before.
     model.take(drops(2, &[30, 50]));
-    assert!(model.waits());
+    assert!(model.is_waiting());
     assert_eq!(model.query().by, Grouping::Range);
     let mut ranges = snapshot(3, [0, 0], [offender("L", "192.0.2.0/24", 80)]);
     ranges.by = Grouping::Range;
     model.take(ranges);
-    assert!(!model.waits());
+    assert!(!model.is_waiting());
     assert_eq!(ids(&model), ["192.0.2.0/24"]);
 
     // A range is explained by its addresses.
@@ -110,19 +110,19 @@ fn an_address_is_explained() {
     apply(&mut model, &[Action::Last, Action::Explain]);
     let address: IpAddr = "192.0.2.1".parse().unwrap();
     assert_eq!(model.query().explain, Some(address));
-    assert!(model.waits());
+    assert!(model.is_waiting());
     let response = |second, address: &str| Snapshot {
         explanation: Some(Box::new(explanation(address))),
         ..drops(second, &[30, 20])
     };
     // The response for another address, from the query before.
     model.take(response(1, "192.0.2.0"));
-    assert!(model.waits());
+    assert!(model.is_waiting());
     model.take(response(2, "192.0.2.1"));
-    assert!(!model.waits());
+    assert!(!model.is_waiting());
     apply(&mut model, &[Action::Back]);
     assert_eq!(model.query().explain, None);
-    assert_eq!(model.front(), Front::Nothing);
+    assert_eq!(model.front(), FrontElement::Nothing);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn nothing_is_banned_without_confirmation() {
     assert!(model.wanted().is_none());
     model.take(drops(0, &[30, 20]));
     apply(&mut model, &[Action::Ban]);
-    assert_eq!(model.front(), Front::Confirmation);
+    assert_eq!(model.front(), FrontElement::Confirmation);
     assert!(model.wanted().is_none());
     // Other rows come first meanwhile, which does not matter.
     model.take(drops(1, &[30, 50]));
@@ -172,10 +172,10 @@ fn nothing_is_banned_without_confirmation() {
     model.show_outcome(Ok("banned".to_owned()));
     assert!(model.wanted().is_none());
     apply(&mut model, &[Action::Back]);
-    assert_eq!(model.front(), Front::Nothing);
+    assert_eq!(model.front(), FrontElement::Nothing);
 
     apply(&mut model, &[Action::Ban, Action::Back]);
-    assert_eq!(model.front(), Front::Nothing);
+    assert_eq!(model.front(), FrontElement::Nothing);
     assert!(model.wanted().is_none());
 }
 
@@ -184,14 +184,14 @@ fn bans_are_known_before_they_are_lifted() {
     let mut model = model(&[]);
     model.take(drops(0, &[30]));
     apply(&mut model, &[Action::Pause, Action::Unban, Action::Accept]);
-    assert!(model.wanted().is_none() && model.waits());
+    assert!(model.wanted().is_none() && model.is_waiting());
     let of: IpNet = "192.0.2.0/32".parse().unwrap();
     assert_eq!(model.query().bans_of, Some(of));
     model.take(Snapshot {
         bans: Some((of, vec![ban_of("192.0.2.0/32")])),
         ..drops(1, &[30])
     });
-    assert!(!model.waits());
+    assert!(!model.is_waiting());
     apply(&mut model, &[Action::Accept]);
     assert!(matches!(model.wanted(), Some(ConfirmedChange::Unban(prefix)) if prefix == of));
 }

@@ -11,7 +11,7 @@ use limiter_common::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::{daemon::bans::new::BanAuthor, protocol::bans::BanReason};
+use crate::{daemon::bans::new::BanOrigin, protocol::bans::BanReason};
 
 const SECOND: u64 = 1_000_000_000;
 const CAPACITY: u32 = 8;
@@ -114,7 +114,7 @@ fn new_by(origin: &str, prefix: IpNet, seconds: Option<u64>) -> NewBan {
         prefix,
         for_ns: seconds.map(|seconds| seconds * SECOND),
         reason: BanReason::try_from("a test".to_owned()).unwrap(),
-        by: BanAuthor::Origin(origin.parse().unwrap()),
+        origin: BanOrigin::ByHand(origin.parse().unwrap()),
     }
 }
 
@@ -286,7 +286,7 @@ fn bans_are_counted_by_who_made_them() {
         bans.ban(&new(prefix(last), Some(10))).unwrap();
     }
     let by_limit = NewBan {
-        by: BanAuthor::Limit(LimitId(7)),
+        origin: BanOrigin::Limit(LimitId(7)),
         ..new(prefix(3), Some(20))
     };
     bans.ban(&by_limit).unwrap();
@@ -308,10 +308,10 @@ fn bans_are_counted_by_who_made_them() {
         made: 1,
         ..BanTotals::default()
     };
-    assert_eq!(counts.done(Maker::Operator), by_hand);
-    assert_eq!(counts.done(Maker::Limit(7)), by_limit);
-    assert_eq!(counts.done(Maker::Limit(8)), BanTotals::default());
-    let others = counts.done(Maker::Other);
+    assert_eq!(counts.done(OriginKind::Operator), by_hand);
+    assert_eq!(counts.done(OriginKind::Limit(7)), by_limit);
+    assert_eq!(counts.done(OriginKind::Limit(8)), BanTotals::default());
+    let others = counts.done(OriginKind::Other);
     assert_eq!((others.made, others.ended), (2, 1));
     assert_eq!(ban_index.holding(), [2, 0]);
     for (name, held) in [("automatic", 1), ("operator", 0), ("other", 1)] {
@@ -322,7 +322,7 @@ fn bans_are_counted_by_who_made_them() {
 fn made_by(limit: u16, last: u8) -> NewBan {
     let address = IpAddr::from([203, 0, 113, last]);
     NewBan {
-        by: BanAuthor::Limit(LimitId(limit)),
+        origin: BanOrigin::Limit(LimitId(limit)),
         ..new(address.into(), Some(u64::from(100 - last)))
     }
 }
@@ -357,9 +357,9 @@ fn room_is_kept_for_bans_by_hand_which_have_those_of_limits_give_way() {
     assert!(matches!(error, BanError::Full { capacity: 8 }), "{error}");
     let counts = ban_index.counts();
     assert_eq!(counts.holding("operator"), [8, 0]);
-    assert_eq!(counts.done(Maker::Limit(7)).evicted, 5);
-    assert_eq!(counts.done(Maker::Limit(8)).evicted, 1);
-    assert_eq!(counts.done(Maker::Operator).evicted, 0);
+    assert_eq!(counts.done(OriginKind::Limit(7)).evicted, 5);
+    assert_eq!(counts.done(OriginKind::Limit(8)).evicted, 1);
+    assert_eq!(counts.done(OriginKind::Operator).evicted, 0);
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn those_who_are_chosen_are_lifted() {
         .map(|(address, ..)| address.to_string())
         .collect();
     assert_eq!(left, ["192.0.2.0", "203.0.113.1"]);
-    assert_eq!(ban_index.counts().done(Maker::Limit(7)).lifted, 2);
+    assert_eq!(ban_index.counts().done(OriginKind::Limit(7)).lifted, 2);
 }
 
 fn prefix_of_test() -> IpNet {

@@ -12,10 +12,10 @@ use limiter_fleet::rollout::{
 use limiter_fleet_store::Store;
 use tokio::task::spawn_blocking;
 
-use super::{lead::Lead, memory, other::OtherRollout, part::Doing};
+use super::{lead::Lead, memory, other::OtherRollout, part::RolloutTask};
 use crate::daemon::{
     confirm,
-    fleet::{node::Node, over::Over, updates::Now},
+    fleet::{node::Node, session_end::SessionEnd, updates::Now},
     requests::{RolloutRequest, RolloutStep},
 };
 
@@ -30,7 +30,7 @@ impl Node {
     pub(in crate::daemon::fleet) async fn exchange_rollouts(
         &mut self,
         store: &mut Store,
-    ) -> Result<(), Over> {
+    ) -> Result<(), SessionEnd> {
         let (daemon, fleet) = (Arc::clone(&self.daemon), Arc::clone(&self.fleet));
         self.rollouts.finish(&daemon, &fleet).await;
         self.rollouts.record_time(&daemon, &fleet);
@@ -47,7 +47,7 @@ impl Node {
     }
 
     /// Sends the next command of a rollout that began here, and reads the replies.
-    async fn lead(&mut self, store: &mut Store) -> Result<(), Over> {
+    async fn lead(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         let fleet = Arc::clone(&self.fleet);
         let lingers = |lead: &Lead| lead.leader.is_over() && !lead.is_forgotten;
         if fleet.lead().as_ref().is_some_and(lingers) {
@@ -110,7 +110,7 @@ impl Node {
         store: &mut Store,
         authenticated: &[u8],
         is_first: bool,
-    ) -> Result<(), Over> {
+    ) -> Result<(), SessionEnd> {
         let command = match self.envelopes.commands.read::<Command>(authenticated) {
             Ok(command) => command,
             Err(error) => {
@@ -140,7 +140,12 @@ impl Node {
         self.act(store, act, &command).await
     }
 
-    async fn act(&mut self, store: &mut Store, act: Act, command: &Command) -> Result<(), Over> {
+    async fn act(
+        &mut self,
+        store: &mut Store,
+        act: Act,
+        command: &Command,
+    ) -> Result<(), SessionEnd> {
         let hold = Duration::from_millis(command.hold_ms);
         match act {
             Act::Nothing => {}
@@ -150,14 +155,14 @@ impl Node {
             Act::Keep => self.start(RolloutStep::Keep, None),
             Act::Back => {
                 confirm::hold(&self.daemon, Duration::ZERO);
-                self.rollouts.doing = Some(Doing::Back);
+                self.rollouts.doing = Some(RolloutTask::Back);
             }
         }
         Ok(())
     }
 
     /// Checks the file, if this node takes policies.
-    async fn check(&mut self, store: &mut Store, command: &Command) -> Result<(), Over> {
+    async fn check(&mut self, store: &mut Store, command: &Command) -> Result<(), SessionEnd> {
         let state = match &self.rollouts.file {
             Ok(Some(_)) => None,
             Ok(None) => Some(NodeState::Declines),
@@ -198,11 +203,11 @@ impl Node {
             let done = reloads.roll_out(request).await;
             done.map_err(|error| error.to_string())
         });
-        self.rollouts.doing = Some(Doing::Step(step, running));
+        self.rollouts.doing = Some(RolloutTask::Step(step, running));
     }
 
     /// Sends this node's reply.
-    async fn reply(&mut self, store: &mut Store) -> Result<(), Over> {
+    async fn reply(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         if self
             .rollouts
             .received

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_fleet::rollout::{Command, RolloutId, Step, Takers, Wish};
+use limiter_fleet::rollout::{Command, Recipients, RolloutId, Step, Wish};
 
 use crate::protocol::RolloutStatus;
 
@@ -68,7 +68,7 @@ impl OtherRollout {
         let stage = match (&self.command.step, keep) {
             (Step::Keep, true) => "keeping",
             (Step::Back, false) => "going-back",
-            (Step::Take(Takers::All), true) | (Step::Check | Step::Take(_), false) => {
+            (Step::Take(Recipients::All), true) | (Step::Check | Step::Take(_), false) => {
                 let wish = if keep { Wish::Keep } else { Wish::Back };
                 self.wish = Some((wish, Instant::now()));
                 "requested"

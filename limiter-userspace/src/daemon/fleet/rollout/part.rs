@@ -32,11 +32,11 @@ pub(in crate::daemon::fleet) struct Rollouts {
     pub(super) is_new: bool,
     /// When the node last followed a command.
     pub(super) received: Option<Instant>,
-    pub(super) doing: Option<Doing>,
+    pub(super) doing: Option<RolloutTask>,
 }
 
 /// The daemon's current work for a rollout.
-pub(super) enum Doing {
+pub(super) enum RolloutTask {
     Step(RolloutStep, JoinHandle<Result<RolloutResult, String>>),
     /// Going back.
     Back,
@@ -74,17 +74,17 @@ impl Rollouts {
     /// Records the result of the daemon's work.
     pub(super) async fn finish(&mut self, daemon: &Daemon, fleet: &Fleet) {
         let is_done = match &self.doing {
-            Some(Doing::Step(_, running)) => running.is_finished(),
-            Some(Doing::Back) => !confirm::awaits_fleet(daemon),
+            Some(RolloutTask::Step(_, running)) => running.is_finished(),
+            Some(RolloutTask::Back) => !confirm::awaits_fleet(daemon),
             None => false,
         };
         let state = match self.doing.take_if(|_| is_done) {
-            Some(Doing::Step(step, running)) => {
+            Some(RolloutTask::Step(step, running)) => {
                 let done = running.await;
                 let done = done.unwrap_or_else(|error| Err(error.to_string()));
                 self.state_after(step, done, daemon, fleet)
             }
-            Some(Doing::Back) => {
+            Some(RolloutTask::Back) => {
                 warn!(
                     "the policy that {} pushed is taken back",
                     self.leader_name()

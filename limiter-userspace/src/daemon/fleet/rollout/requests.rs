@@ -171,7 +171,7 @@ fn under_way(report: &Report) -> Option<Name> {
 mod tests {
     use std::time::Instant;
 
-    use limiter_fleet::rollout::{Command, Step, Takers, Wish};
+    use limiter_fleet::rollout::{Command, Recipients, Step, Wish};
 
     use super::*;
     use crate::daemon::fleet::rollout::other::OtherRollout;
@@ -233,8 +233,8 @@ mod tests {
             let state = ended.map_or_else(|error| error.to_string(), |status| status.stage);
             (state, wish)
         };
-        let all = || Step::Take(Takers::All);
-        let some = || Step::Take(Takers::Some(Vec::new()));
+        let all = || Step::Take(Recipients::All);
+        let some = || Step::Take(Recipients::Some(Vec::new()));
         for (ago, step, keep, state, wish) in [
             (14, all(), true, "requested", Some(Wish::Keep)),
             (14, all(), false, "requested", Some(Wish::Back)),

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     address::{Address, Family},
-    standing::{Kind, Moment, Record, Settings, SourceId, Tick},
+    standing::{Kind, Record, Settings, SourceId, StandingContext, Tick},
 };
 use limiter_fleet::sources::{Proof, Source};
 
@@ -27,12 +27,12 @@ pub(super) const fn id(source: Source, settings: &Settings) -> SourceId {
 }
 
 /// Returns whether this host has proven the source itself, or an operator trusts it here.
-pub(super) const fn is_own(record: Record, at: &Moment<'_>) -> bool {
+pub(super) const fn is_own(record: Record, at: &StandingContext<'_>) -> bool {
     matches!(record.current(at).kind(), Kind::Proven | Kind::Trusted)
 }
 
 /// Returns the proof in a record, at a time in seconds since 1970; `None`: it has none.
-pub(super) fn proof(record: Record, at: &Moment<'_>, now_s: u64) -> Option<Proof> {
+pub(super) fn proof(record: Record, at: &StandingContext<'_>, now_s: u64) -> Option<Proof> {
     if !is_own(record, at) {
         return None;
     }
@@ -59,7 +59,7 @@ pub(super) fn ipv6_prefix(settings: &Settings) -> u8 {
 }
 
 /// Returns the record for another node's proof, at a time in seconds since 1970.
-pub(super) fn record(proof: &Proof, at: &Moment<'_>, now_s: u64) -> Record {
+pub(super) fn record(proof: &Proof, at: &StandingContext<'_>, now_s: u64) -> Record {
     let age = ticks(now_s.saturating_sub(proof.since_s)).min(Record::LONGEST_TRUST);
     let left = ticks(proof.until_s.saturating_sub(now_s));
     let remembered = ticks(at.settings.remember_ns / NS_PER_S);
@@ -95,8 +95,8 @@ mod tests {
         ..Settings::NONE
     };
 
-    fn at(tick: u32) -> Moment<'static> {
-        Moment {
+    fn at(tick: u32) -> StandingContext<'static> {
+        StandingContext {
             settings: &SETTINGS,
             shortage: Shortage::NONE,
             now: Tick(tick),
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_fresh_source_is_fresh_elsewhere() {
         let now = 5_000_000;
-        let short = Moment {
+        let short = StandingContext {
             shortage: Shortage::NONE.after_refusal(Tick(now)),
             ..at(now)
         };

@@ -37,7 +37,7 @@ fn enforce_some(
     sources: &[Source],
 ) -> Result<(), DatapathError> {
     let known = datapath.known_sources()?;
-    let at = known.moment()?;
+    let at = known.standing_context()?;
     let now_ms = Now::new().ms;
     for source in sources {
         let id = convert::id(*source, known.settings());

@@ -15,7 +15,7 @@ use limiter_common::standing::Settings;
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{
     Kind, OpenError,
-    replicated::{Merged, Replicated, Wrong},
+    replicated::{MergeOutcome, Replicated, UpdateRefusal},
     sources::{Proof, Source, SourceKey, SourceUpdate},
 };
 use limiter_fleet_store::{Map, Store};
@@ -24,8 +24,8 @@ use tracing::{info, warn};
 use self::{openings::Openings, scan::Scanner};
 use super::{
     handle::Fleet,
-    over::Over,
     replica::{Replica, Shared},
+    session_end::SessionEnd,
     updates::Now,
     warnings::Warnings,
 };
@@ -125,10 +125,10 @@ impl Shared for Sources {
         map: &mut Replicated<Proof>,
         update: SourceUpdate,
         now: Now,
-    ) -> Result<Merged, Wrong> {
+    ) -> Result<MergeOutcome, UpdateRefusal> {
         update.check(self.ipv6_prefix(), now.ms)?;
         let taken = map.take(update, now.ms);
-        if taken == Merged::Full {
+        if taken == MergeOutcome::Full {
             self.fleet.refuse("source_full");
         }
         Ok(taken)
@@ -170,7 +170,7 @@ impl Replica<Sources> {
         store: &mut Store,
         tick: u64,
         is_tidy: bool,
-    ) -> Result<(), Over> {
+    ) -> Result<(), SessionEnd> {
         if self.after.is_none() {
             if !tick.is_multiple_of(RETRY_TICKS) && tick > 1 {
                 return Ok(());
@@ -205,7 +205,7 @@ impl Replica<Sources> {
     }
 
     /// Reads the next page of the hash, if a reading is under way.
-    pub(super) async fn read_sources(&mut self, store: &mut Store) -> Result<(), Over> {
+    pub(super) async fn read_sources(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         let is_first = !self.has_read;
         if self.read_page(store).await? && is_first {
             // An empty store may have lost its data: the nodes fill it again.

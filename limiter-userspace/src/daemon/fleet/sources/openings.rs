@@ -9,7 +9,7 @@ const COUNTS: &str = "/proc/self/net/snmp";
 
 /// The counters at a check.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Happened {
+struct ProofCounters {
     /// TCP connections opened, in either direction; `None`: the kernel does not report them.
     opened: Option<u64>,
     /// DNS queries with a checked cookie.
@@ -21,7 +21,7 @@ struct Happened {
 /// The state of the last check.
 #[derive(Default)]
 pub(super) struct Openings {
-    last: Option<Happened>,
+    last: Option<ProofCounters>,
     /// Whether to report new proofs once more: a connection is counted before its handshake has ended.
     again: bool,
 }
@@ -31,12 +31,12 @@ impl Openings {
     /// may miss a source with a slow handshake.
     pub(super) fn are_new(&mut self, datapath: &Datapath) -> bool {
         let checks = datapath.cookie_checks().into_iter().flatten();
-        let happened = Happened {
+        let counters = ProofCounters {
             opened: (fs::read_to_string(COUNTS).ok()).and_then(|text| opened(&text)),
             cookies: checks.map(|(_, count)| count).sum(),
             generation: datapath.manifest().generation,
         };
-        let is_new = self.last.replace(happened) != Some(happened) || happened.opened.is_none();
+        let is_new = self.last.replace(counters) != Some(counters) || counters.opened.is_none();
         let again = std::mem::replace(&mut self.again, is_new);
         is_new || again
     }

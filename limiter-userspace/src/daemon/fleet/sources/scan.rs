@@ -58,7 +58,7 @@ impl Scanner {
         map: &mut Replicated<Proof>,
         all: bool,
     ) -> Result<bool, DatapathError> {
-        let at = known.moment()?;
+        let at = known.standing_context()?;
         let now = Now::new();
         let now_s = now.ms / 1_000;
         let remember_s = at.settings.remember_ns / 1_000_000_000;
@@ -75,7 +75,7 @@ impl Scanner {
             }
         }
         if all {
-            let at = known.moment()?;
+            let at = known.standing_context()?;
             map.keep(now.ms, |source, _| {
                 let id = convert::id(source, known.settings());
                 convert::is_own(known.record(id), &at)

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use limiter_common::{address::Address, limit::NamedBy, offender::Counts};
+use limiter_common::{address::Address, limit::KeyPart, offender::RecordingCounts};
 
 use super::*;
 use crate::daemon::incidents::lines::LINES_PER_MINUTE;
@@ -16,7 +16,7 @@ struct Scene {
     incidents: Incidents,
     now_ns: u64,
     offenders: HashMap<OffenderKey, Offender>,
-    counts: Counts,
+    counts: RecordingCounts,
     dropped: BTreeMap<LimitId, u64>,
 }
 
@@ -27,7 +27,7 @@ impl Scene {
             incidents: Incidents::new(QUIET, START),
             now_ns: START,
             offenders: HashMap::new(),
-            counts: Counts::default(),
+            counts: RecordingCounts::default(),
             dropped: [1, 2].map(|limit| (LimitId(limit), 0)).into(),
         };
         assert_eq!(scene.poll(), [""; 0]);
@@ -51,7 +51,7 @@ impl Scene {
     /// Drops packets of a source that asks for a name: they count for both.
     fn drop_for_name(&mut self, limit: u16, source: IpAddr, zone: u64, drops: u64) {
         self.drop_by(limit, source, drops);
-        let key = OffenderKey::of_name(LimitId(limit), NamedBy::Zone, zone);
+        let key = OffenderKey::of_name(LimitId(limit), KeyPart::Zone, zone);
         self.record(key, drops);
     }
 
@@ -324,9 +324,9 @@ fn flood(sources: u32) -> OffenderRecords {
     OffenderRecords {
         offenders: offenders.collect(),
         names: Vec::new(),
-        counts: Counts {
+        counts: RecordingCounts {
             inserted: sources.into(),
-            ..Counts::default()
+            ..RecordingCounts::default()
         },
     }
 }

@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use limiter_common::connection::{
     CountId,
-    queue::{Flow, Queue, QueueEvent, QueueSettings, QueueTraffic, Queues, Ticket, TicketKey},
+    queue::{OpeningId, Queue, QueueEvent, QueueSettings, QueueTraffic, Queues, Ticket, TicketKey},
 };
 
 /// The queues in which clients wait for limits on connections, without a capacity.
@@ -15,8 +15,8 @@ pub struct MemoryQueues(RefCell<Content>);
 struct Content {
     queues: BTreeMap<u64, Queue>,
     tickets: BTreeMap<TicketKey, Ticket>,
-    keys: BTreeMap<Flow, TicketKey>,
-    first_tries: BTreeMap<Flow, u64>,
+    keys: BTreeMap<OpeningId, TicketKey>,
+    first_tries: BTreeMap<OpeningId, u64>,
     traffic: BTreeMap<u64, QueueTraffic>,
 }
 
@@ -59,8 +59,8 @@ impl Queues for MemoryQueues {
         }
     }
 
-    fn key_of(&self, flow: Flow) -> Option<TicketKey> {
-        self.0.borrow().keys.get(&flow).copied()
+    fn key_of(&self, opening_id: OpeningId) -> Option<TicketKey> {
+        self.0.borrow().keys.get(&opening_id).copied()
     }
 
     fn ticket(&self, key: TicketKey) -> Option<Ticket> {
@@ -69,24 +69,24 @@ impl Queues for MemoryQueues {
 
     fn set(&self, key: TicketKey, ticket: &Ticket) -> bool {
         let mut content = self.0.borrow_mut();
-        content.keys.insert(Flow(ticket.flow), key);
+        content.keys.insert(OpeningId(ticket.opening_id), key);
         content.tickets.insert(key, *ticket);
         true
     }
 
-    fn remove(&self, key: TicketKey, flow: Flow) -> bool {
+    fn remove(&self, key: TicketKey, opening_id: OpeningId) -> bool {
         let mut content = self.0.borrow_mut();
-        content.keys.remove(&flow);
+        content.keys.remove(&opening_id);
         content.tickets.remove(&key).is_some()
     }
 
-    fn age_of_first_try(&self, flow: Flow, within_ns: u64, now_ns: u64) -> Option<u64> {
+    fn age_of_first_try(&self, opening_id: OpeningId, within_ns: u64, now_ns: u64) -> Option<u64> {
         let first_tries = &mut self.0.borrow_mut().first_tries;
-        let before = first_tries.get(&flow);
+        let before = first_tries.get(&opening_id);
         let age = before.map(|first| now_ns.saturating_sub(*first));
         let age = age.filter(|age| *age <= within_ns);
         if age.is_none() {
-            first_tries.insert(flow, now_ns);
+            first_tries.insert(opening_id, now_ns);
         }
         age
     }

@@ -1,11 +1,11 @@
-//! The makers under which bans are counted.
+//! The kinds of origins by which bans are counted.
 
 use limiter_common::{ban::Ban, limit::LimitId};
 use limiter_policy::policy::bans::Origin;
 
-/// The maker of a ban. Counts are per maker, not per origin, because clients may make up any number of origins.
+/// The kind of a ban's origin. Counts are per kind, not per origin, because clients may make up any number of origins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Maker {
+pub enum OriginKind {
     /// An operator, who gave no name.
     Operator,
     /// CrowdSec.
@@ -16,11 +16,11 @@ pub enum Maker {
     Limit(u16),
 }
 
-impl Maker {
-    /// All makers but limits.
+impl OriginKind {
+    /// All kinds but limits.
     pub const BY_HAND: [Self; 3] = [Self::Operator, Self::CrowdSec, Self::Other];
 
-    /// The names of all makers.
+    /// The names of all kinds.
     pub const NAMES: [&str; 4] = ["operator", "crowdsec", "other", "automatic"];
 
     pub(super) fn of(ban: &Ban) -> Self {
@@ -28,8 +28,8 @@ impl Maker {
             return Self::Limit(ban.limit);
         }
         let origin = Origin::of(ban);
-        let mut makers = Self::BY_HAND.into_iter();
-        let named = makers.find(|maker| maker.name() == origin.as_str());
+        let mut origin_kinds = Self::BY_HAND.into_iter();
+        let named = origin_kinds.find(|origin_kind| origin_kind.name() == origin.as_str());
         named.unwrap_or(Self::Other)
     }
 
@@ -69,13 +69,13 @@ mod tests {
             text: origin.parse::<Origin>().unwrap().text(""),
         };
         for (origin, limit, expected) in [
-            ("operator", Ban::BY_HAND, Maker::Operator),
-            ("crowdsec", Ban::BY_HAND, Maker::CrowdSec),
-            ("sshd", Ban::BY_HAND, Maker::Other),
-            ("other", Ban::BY_HAND, Maker::Other),
-            ("automatic", 7, Maker::Limit(7)),
+            ("operator", Ban::BY_HAND, OriginKind::Operator),
+            ("crowdsec", Ban::BY_HAND, OriginKind::CrowdSec),
+            ("sshd", Ban::BY_HAND, OriginKind::Other),
+            ("other", Ban::BY_HAND, OriginKind::Other),
+            ("automatic", 7, OriginKind::Limit(7)),
         ] {
-            assert_eq!(Maker::of(&ban(origin, limit)), expected, "{origin}");
+            assert_eq!(OriginKind::of(&ban(origin, limit)), expected, "{origin}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A packet as limits and sieves see it.
+//! A packet and the classification of its source.
 
 use crate::{
     key::KeyFields,
@@ -11,7 +11,7 @@ use crate::{
 /// A packet to decide on: its facts, the class of its source, and the time.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Packet {
+pub struct ClassifiedPacket {
     /// The facts of its headers.
     pub facts: Facts,
     /// The class of its source.
@@ -22,7 +22,7 @@ pub struct Packet {
     pub name_match: NameMatch,
 }
 
-impl Packet {
+impl ClassifiedPacket {
     /// The index of the parameters that a limit applies to the packet. The limit must count the packet.
     #[must_use]
     #[inline(always)]

@@ -7,7 +7,7 @@ use limiter_common::{
     unit::Unit,
 };
 use limiter_datapath::state::{
-    Debts, HashDebt, Moment, SavedBan, SavedSieve, SavedSources, SetDebts, StoredDebts,
+    ClockReading, Debts, HashDebt, SavedBan, SavedSieve, SavedSources, SetDebts, StoredDebts,
 };
 use limiter_policy::policy::{Names, TooManyUnits, Units};
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ impl Scene {
 
     fn captured(&self, file: Option<&WriteSummary>) -> CaptureOutcome {
         let saved_at = self.saved_at();
-        let at = Moment::new((5_000 + self.second) * SECOND, saved_at);
+        let at = ClockReading::new((5_000 + self.second) * SECOND, saved_at);
         let sets = vec![debts(self.owed)];
         let now = WriteSummary::new(&sets, self.changes, at);
         if file.is_some_and(|file| file.suffices(&now)) {
@@ -79,19 +79,19 @@ fn debts(seconds: u64) -> SetDebts {
     }
 }
 
-/// Returns a keeper that has written its file at second 0.
-fn keeper() -> (TempDir, StateKeeper) {
+/// Returns a saver that has written its file at second 0.
+fn saver() -> (TempDir, StateSaver) {
     let directory = tempfile::tempdir().unwrap();
-    let keeper = StateKeeper::new(directory.path().join("state"));
-    assert_eq!(renewed(&keeper, &Scene::default()), 0);
-    (directory, keeper)
+    let saver = StateSaver::new(directory.path().join("state"));
+    assert_eq!(renewed(&saver, &Scene::default()), 0);
+    (directory, saver)
 }
 
 /// Renews the file; returns the second at which it was last written, by the wall clock.
 #[track_caller]
-fn renewed(keeper: &StateKeeper, scene: &Scene) -> i64 {
-    keeper.renew(|file| Ok(scene.captured(file)));
-    let status = keeper.status();
+fn renewed(saver: &StateSaver, scene: &Scene) -> i64 {
+    saver.renew(|file| Ok(scene.captured(file)));
+    let status = saver.status();
     assert_eq!(status.error, None);
     assert_eq!(status.saved_at, Some(scene.saved_at()));
     let written = StateFile::new(status.file).load().unwrap().unwrap();
@@ -100,7 +100,7 @@ fn renewed(keeper: &StateKeeper, scene: &Scene) -> i64 {
 
 #[test]
 fn what_is_not_urgent_waits_ten_minutes() {
-    let (_directory, keeper) = keeper();
+    let (_directory, saver) = saver();
     let known = SavedSources {
         ipv6_prefix: 48,
         ..SavedSources::default()
@@ -110,97 +110,97 @@ fn what_is_not_urgent_waits_ten_minutes() {
         known: known.clone(),
         ..Scene::default()
     };
-    assert_eq!(renewed(&keeper, &at(60)), 0);
-    assert_eq!(renewed(&keeper, &at(540)), 0);
-    assert_eq!(renewed(&keeper, &at(600)), 600);
-    assert_eq!(renewed(&keeper, &at(660)), 600);
+    assert_eq!(renewed(&saver, &at(60)), 0);
+    assert_eq!(renewed(&saver, &at(540)), 0);
+    assert_eq!(renewed(&saver, &at(600)), 600);
+    assert_eq!(renewed(&saver, &at(660)), 600);
     // An operator's change does not wait, nor does the daemon's end.
-    keeper.hurry();
-    assert_eq!(renewed(&keeper, &at(720)), 720);
-    assert_eq!(renewed(&keeper, &at(780)), 720);
-    keeper.save(|file| Ok(at(790).captured(file)));
-    assert_eq!(renewed(&keeper, &at(840)), 790);
+    saver.hurry();
+    assert_eq!(renewed(&saver, &at(720)), 720);
+    assert_eq!(renewed(&saver, &at(780)), 720);
+    saver.save(|file| Ok(at(790).captured(file)));
+    assert_eq!(renewed(&saver, &at(840)), 790);
 }
 
 #[test]
 fn bans_are_urgent() {
-    let (_directory, keeper) = keeper();
+    let (_directory, saver) = saver();
     let at = |second, changes| Scene {
         second,
         changes,
         ..Scene::default()
     };
-    assert_eq!(renewed(&keeper, &at(60, 0)), 0);
-    assert_eq!(renewed(&keeper, &at(120, 1)), 120);
-    assert_eq!(renewed(&keeper, &at(180, 3)), 180);
-    assert_eq!(renewed(&keeper, &at(240, 3)), 180);
+    assert_eq!(renewed(&saver, &at(60, 0)), 0);
+    assert_eq!(renewed(&saver, &at(120, 1)), 120);
+    assert_eq!(renewed(&saver, &at(180, 3)), 180);
+    assert_eq!(renewed(&saver, &at(240, 3)), 180);
 }
 
 #[test]
 fn what_is_owed_for_more_than_a_minute_is_urgent() {
-    let (_directory, keeper) = keeper();
+    let (_directory, saver) = saver();
     let at = |second, owed| Scene {
         second,
         owed,
         ..Scene::default()
     };
-    assert_eq!(renewed(&keeper, &at(60, 60)), 0);
-    assert_eq!(renewed(&keeper, &at(120, 61)), 120);
+    assert_eq!(renewed(&saver, &at(60, 60)), 0);
+    assert_eq!(renewed(&saver, &at(120, 61)), 120);
     // The debt is another one by now.
-    assert_eq!(renewed(&keeper, &at(180, 61)), 180);
+    assert_eq!(renewed(&saver, &at(180, 61)), 180);
     // The debt is paid: a restart must not bring it back.
-    assert_eq!(renewed(&keeper, &at(240, 0)), 240);
-    assert_eq!(renewed(&keeper, &at(300, 0)), 240);
+    assert_eq!(renewed(&saver, &at(240, 0)), 240);
+    assert_eq!(renewed(&saver, &at(300, 0)), 240);
 }
 
 #[test]
 fn a_clock_that_was_set_is_urgent() {
-    let (_directory, keeper) = keeper();
+    let (_directory, saver) = saver();
     let at = |second, set_forward| Scene {
         second,
         set_forward,
         ..Scene::default()
     };
-    assert_eq!(renewed(&keeper, &at(60, 1_000_000)), 1_000_060);
-    assert_eq!(renewed(&keeper, &at(120, 1_000_000)), 1_000_060);
-    assert_eq!(renewed(&keeper, &at(180, -3_600)), -3_420);
+    assert_eq!(renewed(&saver, &at(60, 1_000_000)), 1_000_060);
+    assert_eq!(renewed(&saver, &at(120, 1_000_000)), 1_000_060);
+    assert_eq!(renewed(&saver, &at(180, -3_600)), -3_420);
 }
 
 #[test]
 fn a_file_that_is_gone_is_written_again() {
-    let (directory, keeper) = keeper();
+    let (directory, saver) = saver();
     let at = |second| Scene {
         second,
         ..Scene::default()
     };
     fs::remove_file(directory.path().join("state")).unwrap();
-    assert_eq!(renewed(&keeper, &at(60)), 60);
+    assert_eq!(renewed(&saver, &at(60)), 60);
 
     fs::remove_dir_all(directory.path()).unwrap();
-    keeper.renew(|file| Ok(at(120).captured(file)));
-    let status = keeper.status();
+    saver.renew(|file| Ok(at(120).captured(file)));
+    let status = saver.status();
     assert_eq!(status.errors, 1);
     assert!(status.error.is_some());
     fs::create_dir(directory.path()).unwrap();
-    assert_eq!(renewed(&keeper, &at(180)), 180);
+    assert_eq!(renewed(&saver, &at(180)), 180);
 }
 
 /// A state is refused, for example, if its rates do not fit beside the rates of the configuration.
 #[test]
 fn a_state_that_is_refused_is_kept_beside_the_next_one() {
-    let (directory, _) = keeper();
+    let (directory, _) = saver();
     let path = directory.path().join("state");
     let refused = fs::read(&path).unwrap();
     // The next daemon.
-    let keeper = StateKeeper::new(path.clone());
-    assert!(keeper.load("").is_some());
-    keeper.refuse(TooManyUnits.into(), "");
+    let saver = StateSaver::new(path.clone());
+    assert!(saver.load("").is_some());
+    saver.refuse(TooManyUnits.into(), "");
     let later = Scene {
         second: 60,
         changes: 1,
         ..Scene::default()
     };
-    assert_eq!(renewed(&keeper, &later), 60);
+    assert_eq!(renewed(&saver, &later), 60);
     assert_ne!(fs::read(&path).unwrap(), refused);
     let aside = directory.path().join("state.not-restored-1");
     assert_eq!(fs::read(aside).unwrap(), refused);

@@ -4,22 +4,22 @@
 use crate::{
     address::Address,
     ban::{BanKey, BanMatch},
+    classified_packet::ClassifiedPacket,
     clock::Clock,
     connection::{
         CountId, Ends,
-        queue::{Flow, QueueSettings, Turn},
+        queue::{OpeningId, QueueSettings, Turn},
     },
     cookie::{CookieCheck, CookieKeys},
     counters::Traffic,
-    judged::Packet,
     policy::{Features, Tables},
     server_name,
     sources::StandingTable,
     verdict::Verdict,
 };
 
-/// A table of reputations.
-pub trait Reputation {
+/// The tables of sources, connections and names that a decision reads, apart from buckets.
+pub trait SourceTables {
     /// The table of sources' standing.
     fn sources(&self) -> &impl StandingTable;
 
@@ -31,7 +31,8 @@ pub trait Reputation {
 
     /// Scores a packet in the sieves that are under pressure; returns whether a sieve drops it, and then sets the
     /// verdict. Not called under a policy without sieves.
-    fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool;
+    fn sift<T: Tables>(&self, tables: &T, packet: &ClassifiedPacket, verdict: &mut Verdict)
+    -> bool;
 
     /// Returns whether the name with this keyed hash is cached. Not called under a policy without limits on new
     /// names.
@@ -67,7 +68,7 @@ pub trait Reputation {
         &self,
         _settings: &QueueSettings,
         _count_id: CountId,
-        _flow: Flow,
+        _opening_id: OpeningId,
         room: u64,
         _now_ns: u64,
     ) -> Turn {
@@ -76,10 +77,10 @@ pub trait Reputation {
 
     /// Returns whether a TCP segment belongs to a connection that the host itself opened. Not called under a policy
     /// that treats own and other connections alike.
-    fn is_of_own_connection(&self, packet: &Packet) -> bool;
+    fn is_of_own_connection(&self, packet: &ClassifiedPacket) -> bool;
 
     /// The state of the server name of a TCP connection; `None`: untracked. Only the native pipeline calls it.
-    fn flow(&self, _ends: &Ends) -> Option<server_name::Flow> {
+    fn flow(&self, _ends: &Ends) -> Option<server_name::FlowRecord> {
         None
     }
 
@@ -94,14 +95,14 @@ pub trait Reputation {
         None
     }
 
-    /// Calls [`server_name::Flow::should_report`] of a tracked connection, with the sequence number of a
-    /// segment's first byte and its length, and then [`server_name::Flow::hold`]. Only the native pipeline
+    /// Calls [`server_name::FlowRecord::should_report`] of a tracked connection, with the sequence number of a
+    /// segment's first byte and its length, and then [`server_name::FlowRecord::hold`]. Only the native pipeline
     /// calls it.
     fn hold(&self, _ends: &Ends, _segment: (u32, u32), _now_ns: u64) -> bool {
         false
     }
 
-    /// Calls [`server_name::Flow::follow`] of a tracked connection; `None`: its first bytes were evicted. Only the
+    /// Calls [`server_name::FlowRecord::follow`] of a tracked connection; `None`: its first bytes were evicted. Only the
     /// native pipeline calls it.
     fn follow(
         &self,
@@ -125,8 +126,8 @@ pub trait Reputation {
     fn count_cookie(&self, check: CookieCheck);
 }
 
-/// Has no reputation of any source.
-impl Reputation for () {
+/// Knows no source.
+impl SourceTables for () {
     #[inline(always)]
     fn sources(&self) -> &impl StandingTable {
         self
@@ -141,7 +142,12 @@ impl Reputation for () {
     fn count_hit(&self, _key: &BanKey, _traffic: Traffic) {}
 
     #[inline(always)]
-    fn sift<T: Tables>(&self, _tables: &T, _packet: &Packet, _verdict: &mut Verdict) -> bool {
+    fn sift<T: Tables>(
+        &self,
+        _tables: &T,
+        _packet: &ClassifiedPacket,
+        _verdict: &mut Verdict,
+    ) -> bool {
         false
     }
 
@@ -156,7 +162,7 @@ impl Reputation for () {
     }
 
     #[inline(always)]
-    fn is_of_own_connection(&self, _packet: &Packet) -> bool {
+    fn is_of_own_connection(&self, _packet: &ClassifiedPacket) -> bool {
         false
     }
 

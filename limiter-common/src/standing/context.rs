@@ -1,10 +1,10 @@
-//! Moments at which records are judged.
+//! The inputs by which a record gives its source a standing.
 
 use super::{Settings, Shortage, Tick};
 
 /// A time, with all other inputs to a record's worth.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
+pub struct StandingContext<'a> {
     /// The settings.
     pub settings: &'a Settings,
     /// The latest shortage.
@@ -13,7 +13,7 @@ pub struct Moment<'a> {
     pub now: Tick,
 }
 
-impl Moment<'_> {
+impl StandingContext<'_> {
     /// Whether there is a shortage.
     #[must_use]
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! TCP connections that the caller declares begun by the host.
 
-use limiter_common::{connection::Ends, judged::Packet};
+use limiter_common::{classified_packet::ClassifiedPacket, connection::Ends};
 
 /// The connections; by default none.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ impl MemoryOwnConnections {
         self.0.push(ends);
     }
 
-    pub(super) fn have(&self, packet: &Packet) -> bool {
+    pub(super) fn contain(&self, packet: &ClassifiedPacket) -> bool {
         self.0.contains(&Ends::of_facts(&packet.facts))
     }
 }

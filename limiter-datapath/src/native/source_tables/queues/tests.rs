@@ -32,12 +32,12 @@ impl Door {
 
     fn turn(&self, client: u64, at_ms: u64) -> Turn {
         let now_ns = at_ms * 1_000_000;
-        let flow = Flow(client);
+        let opening_id = OpeningId(client);
         turn(
             &self.queues,
             &self.settings,
             COUNT_ID,
-            flow,
+            opening_id,
             self.room,
             now_ns,
         )
@@ -46,8 +46,8 @@ impl Door {
     /// A client is let in, and its connection is established.
     fn enters(&mut self, client: u64, at_ms: u64) {
         assert!(self.tries(client, at_ms), "{client} is let in");
-        let flow = Flow(client);
-        established(&self.queues, &self.settings, flow, at_ms * 1_000_000);
+        let opening_id = OpeningId(client);
+        established(&self.queues, &self.settings, opening_id, at_ms * 1_000_000);
         self.room -= 1;
     }
 
@@ -203,7 +203,7 @@ fn waits_are_counted_by_their_seconds() {
 
 #[test]
 fn times_between_tries_may_double() {
-    let ticket = Ticket::new(Flow(1), SECOND, 10 * SECOND);
+    let ticket = Ticket::new(OpeningId(1), SECOND, 10 * SECOND);
     assert_eq!(ticket.first_ns, 9 * SECOND);
     assert!(!ticket.is_expired(0, 13 * SECOND));
     assert!(ticket.is_expired(0, 13 * SECOND + 1));

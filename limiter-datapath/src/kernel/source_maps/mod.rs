@@ -1,4 +1,4 @@
-//! The maps of reputations: bans, sieves, the standing of sources, the rates in force, facts about the host, DNS
+//! The source maps: bans, sieves, the standing of sources, the rates in force, facts about the host, DNS
 //! cookies, open connections with their names, and connections that the host began. One set serves all interfaces, for
 //! any scope of the buckets.
 
@@ -40,7 +40,7 @@ pub use self::{
     sieves::{PressureMaps, SieveMaps},
     standing::{StandingMaps, StandingSizes},
 };
-use super::{DatapathError, Settings, named::NamedMaps};
+use super::{DatapathError, Settings, pinned_maps::PinnedMaps};
 use ban_hits::BAN_HITS;
 use bans::{BAN_FILTER, BAN_LENGTHS, BANS};
 use cached_names::KNOWN_NAMES;
@@ -57,8 +57,8 @@ use server_names::{FIRST_BYTES, FIRST_BYTES_LOST, FIRST_BYTES_READ, QUIC_FLOWS, 
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
 use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
 
-/// Reads and changes the maps of reputations.
-pub struct ReputationMaps {
+/// Reads and changes the source maps.
+pub struct SourceMaps {
     bans: BanMaps,
     sieves: SieveMaps,
     standing: StandingMaps,
@@ -74,7 +74,7 @@ pub struct ReputationMaps {
     key_shares: KeyShareMaps,
 }
 
-impl NamedMaps for ReputationMaps {
+impl PinnedMaps for SourceMaps {
     const NAMES: &'static [&'static str] = &[
         BANS,
         BAN_LENGTHS,
@@ -177,7 +177,7 @@ impl NamedMaps for ReputationMaps {
     }
 }
 
-impl ReputationMaps {
+impl SourceMaps {
     /// The bans.
     #[must_use]
     pub const fn bans(&self) -> &BanMaps {

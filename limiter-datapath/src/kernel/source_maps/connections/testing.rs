@@ -9,7 +9,7 @@ use std::{
 use aya::maps::{Array, MapData};
 use limiter_common::connection::{
     CountId,
-    count::{self, Counts},
+    count::{self, CountTable},
     line::{SLOTS, SlotMatches, Slots as _, line_of, slot_of, word_at},
 };
 
@@ -43,7 +43,7 @@ impl ExclusiveCounts<'_> {
     }
 }
 
-impl Counts for ExclusiveCounts<'_> {
+impl CountTable for ExclusiveCounts<'_> {
     fn search(&self, line: u32, count_id: CountId) -> SlotMatches {
         count::search(&self.line(line), count_id)
     }

@@ -10,7 +10,7 @@ use aya::{
 use super::{DatapathError, Settings, map_directory::MapDirectory};
 
 /// Maps that are made, pinned, reopened and renewed together.
-pub(super) trait NamedMaps: Sized {
+pub(super) trait PinnedMaps: Sized {
     /// The maps' names.
     const NAMES: &'static [&'static str];
 
@@ -62,9 +62,9 @@ pub(super) trait NamedMaps: Sized {
         Self::take(&mut ebpf, settings)
     }
 
-    /// Does [`NamedMaps::create`] for two sets in one reading of the object, which takes longer than
+    /// Does [`PinnedMaps::create`] for two sets in one reading of the object, which takes longer than
     /// making the maps.
-    fn create_with<O: NamedMaps>(settings: Settings) -> Result<(Self, O), DatapathError> {
+    fn create_with<O: PinnedMaps>(settings: Settings) -> Result<(Self, O), DatapathError> {
         let mut loader = Self::loader(settings);
         O::size(&mut loader, settings);
         let ebpf = loader.load(settings.log.object());
@@ -126,7 +126,7 @@ pub(super) trait NamedMaps: Sized {
 }
 
 /// Whether a map fits these settings.
-fn fits<M: NamedMaps>(maps: &M, map: &str, data: &MapData, settings: Settings) -> bool {
+fn fits<M: PinnedMaps>(maps: &M, map: &str, data: &MapData, settings: Settings) -> bool {
     if maps.is_outdated(map, settings) {
         return false;
     }

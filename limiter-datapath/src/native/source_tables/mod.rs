@@ -1,4 +1,4 @@
-//! Reputations over plain memory.
+//! Source tables in plain memory.
 
 mod bans;
 mod connections;
@@ -15,18 +15,18 @@ use limiter_common::{
     answer,
     ban::{self, BanKey, BanMatch},
     cached_names,
+    classified_packet::ClassifiedPacket,
     clock::Clock,
     connection::{
         CountId, Ends,
-        queue::{self, Flow, QueueSettings, Queues as _, Turn},
+        queue::{self, OpeningId, QueueSettings, Queues as _, Turn},
     },
     cookie::{CookieCheck, CookieKeys},
     counters::Traffic,
     decide::{self, Verdict},
-    judged::Packet,
     policy::{Features, Tables},
-    reputation::Reputation,
     server_name,
+    source_tables::SourceTables,
     sources::StandingTable,
 };
 
@@ -39,7 +39,7 @@ use super::MemoryStanding;
 
 /// Bans, sieves, known sources, the host's own addresses, cookie keys, and connections, in memory.
 #[derive(Debug, Default)]
-pub struct MemoryReputation {
+pub struct MemorySourceTables {
     /// The bans.
     pub bans: MemoryBans,
     /// The sieves.
@@ -62,7 +62,7 @@ pub struct MemoryReputation {
     pub queues: MemoryQueues,
 }
 
-impl Reputation for MemoryReputation {
+impl SourceTables for MemorySourceTables {
     fn sources(&self) -> &impl StandingTable {
         &self.standing
     }
@@ -79,7 +79,12 @@ impl Reputation for MemoryReputation {
         self.bans.count_hit(key, traffic);
     }
 
-    fn sift<T: Tables>(&self, tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
+    fn sift<T: Tables>(
+        &self,
+        tables: &T,
+        packet: &ClassifiedPacket,
+        verdict: &mut Verdict,
+    ) -> bool {
         decide::sift(tables, &self.sieves, packet, verdict)
     }
 
@@ -111,18 +116,18 @@ impl Reputation for MemoryReputation {
         &self,
         settings: &QueueSettings,
         count_id: CountId,
-        flow: Flow,
+        opening_id: OpeningId,
         room: u64,
         now_ns: u64,
     ) -> Turn {
-        queue::turn(&self.queues, settings, count_id, flow, room, now_ns)
+        queue::turn(&self.queues, settings, count_id, opening_id, room, now_ns)
     }
 
-    fn is_of_own_connection(&self, packet: &Packet) -> bool {
-        self.own_connections.have(packet)
+    fn is_of_own_connection(&self, packet: &ClassifiedPacket) -> bool {
+        self.own_connections.contain(packet)
     }
 
-    fn flow(&self, ends: &Ends) -> Option<server_name::Flow> {
+    fn flow(&self, ends: &Ends) -> Option<server_name::FlowRecord> {
         self.flows.flow(ends)
     }
 

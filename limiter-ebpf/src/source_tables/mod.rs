@@ -1,4 +1,4 @@
-//! Reputations of sources, in maps that all instances of the program share.
+//! The tables of sources in maps that all instances of the program share.
 
 mod bans;
 mod cached_names;
@@ -10,22 +10,22 @@ use limiter_common::{
     address::{Address, Family},
     answer,
     ban::{self, BanKey, BanMatch},
+    classified_packet::ClassifiedPacket,
     clock::Clock,
     cookie::{CookieCheck, CookieKeys},
     counters::Traffic,
     decide::Verdict,
-    judged::Packet,
     policy::{Features, Tables},
-    reputation::Reputation,
+    source_tables::SourceTables,
     sources::StandingTable,
 };
 
 use self::{bans::MapBans, own::MapOwnAddresses};
 use crate::{clock::KernelClock, own_connections, standing::MapStanding};
 
-pub(crate) struct MapReputation;
+pub(crate) struct MapSourceTables;
 
-impl Reputation for MapReputation {
+impl SourceTables for MapSourceTables {
     #[inline(always)]
     fn sources(&self) -> &impl StandingTable {
         &MapStanding
@@ -47,7 +47,12 @@ impl Reputation for MapReputation {
     }
 
     #[inline(always)]
-    fn sift<T: Tables>(&self, _tables: &T, packet: &Packet, verdict: &mut Verdict) -> bool {
+    fn sift<T: Tables>(
+        &self,
+        _tables: &T,
+        packet: &ClassifiedPacket,
+        verdict: &mut Verdict,
+    ) -> bool {
         sieves::sift(packet, verdict)
     }
 
@@ -72,8 +77,8 @@ impl Reputation for MapReputation {
     }
 
     #[inline(always)]
-    fn is_of_own_connection(&self, packet: &Packet) -> bool {
-        own_connections::have(packet)
+    fn is_of_own_connection(&self, packet: &ClassifiedPacket) -> bool {
+        own_connections::contain(packet)
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     bucket::{BucketTable as _, Search},
-    connection::{Token, Toll},
+    connection::{HandshakeCharge, HandshakeToken},
 };
 
 use super::{BucketLocation, IN_HASH, IN_TABLE, MapBuckets, in_table};
@@ -11,27 +11,32 @@ use crate::globals;
 /// A token, and the location of its bucket.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-pub(crate) struct DueToken {
+pub(crate) struct LocatedToken {
     location: BucketLocation,
-    token: Token,
+    token: HandshakeToken,
 }
 
-impl DueToken {
+impl LocatedToken {
     #[inline(always)]
-    pub(crate) fn find(&mut self, toll: &Toll) {
+    pub(crate) fn find(&mut self, handshake_charge: &HandshakeCharge) {
         let mut search = Search::SINGLE;
         let location = &mut self.location;
-        MapBuckets::<true>.find(&toll.key, toll.unit, &mut search, location);
-        self.token = toll.token;
+        MapBuckets::<true>.find(
+            &handshake_charge.key,
+            handshake_charge.unit,
+            &mut search,
+            location,
+        );
+        self.token = handshake_charge.token;
     }
 
     /// Takes the token. If the bucket has no room, or other CPUs win every attempt, the handshake is not charged.
     #[inline(always)]
     pub(crate) fn take(&mut self) {
         if in_table() {
-            limiter_take_toll(self);
+            limiter_take_handshake_token(self);
         } else {
-            limiter_take_toll_hash(self);
+            limiter_take_handshake_token_hash(self);
         }
     }
 }
@@ -43,19 +48,19 @@ impl DueToken {
 /// Linux 6.8 refuse.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_take_toll(due: *mut DueToken) -> u32 {
+extern "C" fn limiter_take_handshake_token(due: *mut LocatedToken) -> u32 {
     take_in::<IN_TABLE>(due)
 }
 
 /// The same for the hash map.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_take_toll_hash(due: *mut DueToken) -> u32 {
+extern "C" fn limiter_take_handshake_token_hash(due: *mut LocatedToken) -> u32 {
     take_in::<IN_HASH>(due)
 }
 
 #[inline(always)]
-fn take_in<const STORE: u32>(due: *mut DueToken) -> u32 {
+fn take_in<const STORE: u32>(due: *mut LocatedToken) -> u32 {
     // SAFETY: the verifier lets a caller pass null or a whole value, nothing else; the caller owns it and does not use
     // it meanwhile.
     if let Some(due) = unsafe { due.as_mut() }
@@ -63,7 +68,7 @@ fn take_in<const STORE: u32>(due: *mut DueToken) -> u32 {
         && globals::features().handshakes != 0
         && in_table() == (STORE == IN_TABLE)
     {
-        let DueToken { location, token } = due;
+        let LocatedToken { location, token } = due;
         let _ = MapBuckets::<true, STORE>.update(location, token.now_ns, token);
     }
     0

@@ -24,7 +24,7 @@ use super::{
 use crate::protocol::StateStatus;
 
 /// Saves bucket debts, bans and known sources, and records the outcome.
-pub(in crate::daemon) struct StateKeeper {
+pub(in crate::daemon) struct StateSaver {
     file: StateFile,
     /// Why the content of the file was not restored, if it is still there under its name. Until it is set aside,
     /// nothing is saved over it.
@@ -45,7 +45,7 @@ pub(super) enum CaptureOutcome {
 }
 
 #[derive(Debug, Error)]
-enum KeepError {
+enum StateFileError {
     #[error(transparent)]
     Datapath(#[from] DatapathError),
     #[error(transparent)]
@@ -72,8 +72,8 @@ enum SaveOutcome {
     },
 }
 
-impl StateKeeper {
-    /// Returns a keeper of the file at `path`.
+impl StateSaver {
+    /// Returns a saver of the file at `path`.
     pub(in crate::daemon) fn new(path: PathBuf) -> Self {
         Self {
             file: StateFile::new(path.clone()),
@@ -153,7 +153,7 @@ impl StateKeeper {
     }
 
     /// Retries to set aside the content in the way.
-    fn make_way(&self) -> Result<(), KeepError> {
+    fn make_way(&self) -> Result<(), StateFileError> {
         let mut in_the_way = locked(&self.in_the_way);
         let Some(reason) = in_the_way.clone() else {
             return Ok(());
@@ -180,10 +180,10 @@ impl StateKeeper {
     fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, KeepError> {
+    ) -> Result<T, StateFileError> {
         self.disk.run(work).map_err(|undone| match undone {
-            DiskError::Hangs => KeepError::Hangs(self.file.path().to_owned()),
-            DiskError::Thread(error) => KeepError::Thread(error),
+            DiskError::Hangs => StateFileError::Hangs(self.file.path().to_owned()),
+            DiskError::Thread(error) => StateFileError::Thread(error),
         })
     }
 
@@ -246,7 +246,7 @@ impl StateKeeper {
         &self,
         written: &mut Option<WriteSummary>,
         capture: impl FnOnce(Option<&WriteSummary>) -> Result<CaptureOutcome, DatapathError>,
-    ) -> Result<SaveOutcome, KeepError> {
+    ) -> Result<SaveOutcome, StateFileError> {
         self.make_way()?;
         // Reset before the capture: a change during it must make the next save urgent.
         if self.is_urgent.swap(false, Relaxed) {

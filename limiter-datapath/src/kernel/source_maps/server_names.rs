@@ -13,7 +13,7 @@ use aya::{
 use limiter_common::{
     connection::Ends,
     policy::Features,
-    server_name::{FirstBytes as BytesRead, Flow, Loss, Piece, QuicFlow},
+    server_name::{FirstBytes as BytesRead, FlowRecord, Loss, Piece, QuicFlow},
 };
 use limiter_policy::policy::ServerNames;
 
@@ -79,7 +79,7 @@ pub(super) fn entries(map: &str, capacity: u32, quic_capacity: u32) -> Option<u3
 
 /// Holds the connections and QUIC flows that limits may count by their names, and their first bytes.
 pub struct ServerNameMaps {
-    flows: HashMap<MapData, InMap<Ends>, InMap<Flow>>,
+    flows: HashMap<MapData, InMap<Ends>, InMap<FlowRecord>>,
     quic_flows: HashMap<MapData, InMap<Ends>, InMap<QuicFlow>>,
     first_bytes: MapData,
     lost: PerCpuArray<MapData, InMap<u64>>,
@@ -137,13 +137,13 @@ impl ServerNameMaps {
     }
 
     /// The record of a connection; `None`: it is not recorded, or no longer.
-    pub fn flow(&self, ends: &Ends) -> Result<Option<Flow>, DatapathError> {
+    pub fn flow(&self, ends: &Ends) -> Result<Option<FlowRecord>, DatapathError> {
         flow(&self.flows, ends)
     }
 
     /// Records a connection.
     #[cfg(feature = "testing")]
-    pub fn add(&self, ends: Ends, flow: Flow) -> Result<(), DatapathError> {
+    pub fn add(&self, ends: Ends, flow: FlowRecord) -> Result<(), DatapathError> {
         let written = hash::write(&self.flows, &[InMap(ends)], &[InMap(flow)]);
         written.map_err(error(SERVER_FLOWS))
     }
@@ -198,7 +198,7 @@ impl<'p> FirstBytes<'p> {
 
 /// Reads first bytes, and writes down names.
 pub struct Namer {
-    flows: HashMap<MapData, InMap<Ends>, InMap<Flow>>,
+    flows: HashMap<MapData, InMap<Ends>, InMap<FlowRecord>>,
     quic_flows: HashMap<MapData, InMap<Ends>, InMap<QuicFlow>>,
     first_bytes: RingBuf<MapData>,
     read: HashMap<MapData, InMap<Ends>, InMap<BytesRead>>,
@@ -223,12 +223,12 @@ impl Namer {
     }
 
     /// The record of a connection; `None`: it is not recorded, or no longer.
-    pub fn flow(&self, ends: &Ends) -> Result<Option<Flow>, DatapathError> {
+    pub fn flow(&self, ends: &Ends) -> Result<Option<FlowRecord>, DatapathError> {
         flow(&self.flows, ends)
     }
 
     /// Writes the record of a connection, unless it is closed.
-    pub fn set(&mut self, ends: &Ends, flow: Flow) -> Result<(), DatapathError> {
+    pub fn set(&mut self, ends: &Ends, flow: FlowRecord) -> Result<(), DatapathError> {
         match self.flows.insert(InMap(*ends), InMap(flow), EXISTING) {
             Err(MapError::SyscallError(error))
                 if error.io_error.kind() == io::ErrorKind::NotFound =>
@@ -281,7 +281,7 @@ impl Namer {
     }
 
     /// All recorded connections, not at one moment.
-    pub fn all(&self) -> Result<Vec<(Ends, Flow)>, DatapathError> {
+    pub fn all(&self) -> Result<Vec<(Ends, FlowRecord)>, DatapathError> {
         let (mut all, mut position) = (Vec::new(), None);
         loop {
             position =
@@ -294,9 +294,9 @@ impl Namer {
 }
 
 fn flow(
-    flows: &HashMap<MapData, InMap<Ends>, InMap<Flow>>,
+    flows: &HashMap<MapData, InMap<Ends>, InMap<FlowRecord>>,
     ends: &Ends,
-) -> Result<Option<Flow>, DatapathError> {
+) -> Result<Option<FlowRecord>, DatapathError> {
     find(flows, ends).map_err(error(SERVER_FLOWS))
 }
 

@@ -7,7 +7,7 @@ use super::access::AccessError;
 
 /// Why a session has ended.
 #[derive(Debug, Error)]
-pub(super) enum Over {
+pub(super) enum SessionEnd {
     /// There is no connection.
     #[error("{0}")]
     Connect(#[from] ConnectError),

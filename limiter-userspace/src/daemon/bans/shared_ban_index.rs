@@ -8,12 +8,12 @@ use super::ban_index::{BanIndex, Bans};
 
 /// The daemon's counts of bans, beside the kernel's map.
 #[derive(Default)]
-pub(in crate::daemon) struct BanKeeper {
+pub(in crate::daemon) struct SharedBanIndex {
     /// Locked after the datapath, never before it.
     ban_index: Mutex<BanIndex>,
 }
 
-impl BanKeeper {
+impl SharedBanIndex {
     /// Locks the counts, which are at most a second old.
     pub(in crate::daemon) fn ban_index(&self) -> MutexGuard<'_, BanIndex> {
         self.ban_index
@@ -27,8 +27,8 @@ pub(super) fn with_bans_of<T, E: From<DatapathError>>(
     ban_index: &mut BanIndex,
     act: impl FnOnce(&Datapath, &mut Bans<'_, BanMaps>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let reputation = datapath.reputation();
-    let maps = reputation.ok_or(DatapathError::NoPolicy)?;
+    let source_maps = datapath.source_maps();
+    let maps = source_maps.ok_or(DatapathError::NoPolicy)?;
     let mut bans = ban_index.open(maps.bans(), monotonic_now())?;
     act(datapath, &mut bans)
 }

@@ -7,8 +7,8 @@ use aya_ebpf::{
 };
 use limiter_common::{
     address::{Address, Family},
+    classified_packet::ClassifiedPacket,
     decide::{self, Sieves, Verdict},
-    judged::Packet,
     policy::Tables,
     sieve::{
         self, CONTENDED, Entry, Memory, PRESSURES, Pressure, Shard, SieveLists, SieveTraffic, Word,
@@ -37,9 +37,9 @@ static PRESSURE: Array<Pressure, { PRESSURES as usize }, { BPF_F_RDONLY_PROG as 
 #[btf_map]
 static SIEVE_TRAFFIC: PerCpuArray<SieveTraffic, { PRESSURES as usize }> = PerCpuArray::new();
 
-/// Implements [`limiter_common::reputation::Reputation::sift`].
+/// Implements [`limiter_common::source_tables::SourceTables::sift`].
 #[inline(always)]
-pub(super) fn sift(packet: &Packet, verdict: &mut Verdict) -> bool {
+pub(super) fn sift(packet: &ClassifiedPacket, verdict: &mut Verdict) -> bool {
     decide::sift(&MapTables, &MapSieves, packet, verdict)
 }
 
@@ -73,7 +73,7 @@ impl Sieves for MapSieves {
         &self,
         _tables: &T,
         number: u32,
-        packet: &Packet,
+        packet: &ClassifiedPacket,
         verdict: &mut Verdict,
         previous: u32,
     ) -> u32 {
@@ -139,7 +139,7 @@ impl Memory for MapMemory {
 #[inline(never)]
 extern "C" fn limiter_sift_by(
     number: u32,
-    packet: *const Packet,
+    packet: *const ClassifiedPacket,
     verdict: *mut Verdict,
     previous: u32,
 ) -> u32 {

@@ -2,7 +2,7 @@
 
 use limiter_common::{
     key::Key,
-    limit::{LimitId, NamedBy},
+    limit::{KeyPart, LimitId},
 };
 use limiter_datapath::kernel::{Datapath, LimitBucket};
 use limiter_policy::{
@@ -11,7 +11,7 @@ use limiter_policy::{
 };
 
 /// A bucket and its key, as responses name them.
-pub(super) struct NamedBucket<'d> {
+pub(super) struct BucketLabel<'d> {
     pub(super) limit: &'d Limit,
     /// The address, range, subscriber, destination, interface, zone or question.
     pub(super) id: String,
@@ -21,15 +21,15 @@ pub(super) struct NamedBucket<'d> {
 
 /// Names a bucket found for an address; `None`: its interface is gone. `question_names`: the texts of the DNS
 /// question that found it, as the bucket's key has only a hash.
-pub(super) fn bucket_named<'d>(
+pub(super) fn bucket_label<'d>(
     datapath: &'d Datapath,
     limit_bucket: &LimitBucket,
     question_names: Option<&QuestionNames>,
-) -> Option<NamedBucket<'d>> {
+) -> Option<BucketLabel<'d>> {
     let limits = &datapath.manifest().policy.limits;
     let key = limit_bucket.key.decode();
     let interface = match key {
-        Key::Number(NamedBy::Interface, number) => {
+        Key::Number(KeyPart::Interface, number) => {
             datapath.interface_name(u32::try_from(number).ok()?)?
         }
         _ => "",
@@ -40,7 +40,7 @@ pub(super) fn bucket_named<'d>(
         server_names: Some(datapath.server_names_by_number()),
         question_names,
     };
-    Some(NamedBucket {
+    Some(BucketLabel {
         limit: limits.get(limit_bucket.limit_index as usize)?,
         id: bucket_id(&limit_bucket.key, &names),
         interface: match datapath.settings().buckets.scope {
@@ -53,7 +53,7 @@ pub(super) fn bucket_named<'d>(
 }
 
 /// Returns the texts by which limits name the keys of a question; `None`: the policy has the names itself.
-pub(super) fn names_of(
+pub(super) fn question_names_of(
     datapath: &Datapath,
     requested_name: &RequestedName,
 ) -> Option<QuestionNames> {
@@ -63,7 +63,7 @@ pub(super) fn names_of(
 }
 
 /// Returns the interned id of the limit of that name.
-pub(super) fn limit_named(policy: &Policy, name: &str) -> Result<LimitId, UnknownName> {
+pub(super) fn limit_by_name(policy: &Policy, name: &str) -> Result<LimitId, UnknownName> {
     let found = policy.limits.iter().find(|limit| limit.name == name);
     found.map(|limit| limit.id).ok_or_else(|| {
         let known = policy.limits.iter().map(|limit| limit.name.as_str());

@@ -8,9 +8,9 @@ use super::{Spend, Unit, rule::State, window::WindowCounts};
 use crate::limit::Cost;
 
 /// The states of windows.
-pub(crate) enum Counts {}
+pub(crate) enum WindowState {}
 
-impl State for Counts {
+impl State for WindowState {
     #[inline(always)]
     fn full(_: &Unit, _: u64) -> u64 {
         0
@@ -73,7 +73,7 @@ impl State for Counts {
 }
 
 #[cfg(not(target_arch = "bpf"))]
-impl Debt for Counts {
+impl Debt for WindowState {
     fn owed(unit: &Unit, now_ns: u64, state: u64) -> u64 {
         let window = unit.window();
         let seen = window.counts(state, unit.ticks(now_ns));

@@ -4,20 +4,20 @@ use std::cell::RefCell;
 
 use limiter_common::{
     connection::Ends,
-    server_name::{FirstBytes, Flow, Meaning, QuicFlow, SegmentFate},
+    server_name::{FirstBytes, FlowRecord, Meaning, QuicFlow, SegmentFate},
 };
 
 /// The connections and the QUIC flows; by default none.
 #[derive(Debug, Default)]
 pub struct MemoryFlows {
-    connections: RefCell<Vec<(Ends, Flow)>>,
+    connections: RefCell<Vec<(Ends, FlowRecord)>>,
     first_bytes: RefCell<Vec<(Ends, FirstBytes)>>,
     quic: RefCell<Vec<(Ends, QuicFlow)>>,
 }
 
 impl MemoryFlows {
     /// Records or updates a connection.
-    pub fn set(&mut self, ends: Ends, flow: Flow) {
+    pub fn set(&mut self, ends: Ends, flow: FlowRecord) {
         set(&mut self.connections, ends, flow);
     }
 
@@ -31,7 +31,7 @@ impl MemoryFlows {
         set(&mut self.quic, ends, flow);
     }
 
-    pub(super) fn flow(&self, ends: &Ends) -> Option<Flow> {
+    pub(super) fn flow(&self, ends: &Ends) -> Option<FlowRecord> {
         change(&self.connections, ends, |flow| *flow)
     }
 
@@ -62,11 +62,11 @@ impl MemoryFlows {
     }
 
     pub(super) fn serve(&self, ends: &Ends) {
-        change(&self.connections, ends, Flow::serve);
+        change(&self.connections, ends, FlowRecord::serve);
     }
 
     pub(super) fn make_wait(&self, ends: &Ends) {
-        change(&self.connections, ends, Flow::make_wait);
+        change(&self.connections, ends, FlowRecord::make_wait);
     }
 
     pub(super) fn see_quic(&self, ends: &Ends, now_ns: u64) -> Option<Meaning> {
