@@ -101,7 +101,7 @@ pub(super) fn new_ban(id: &BanId, state: &BanState, names: &Names, now: Now) -> 
     else {
         return None;
     };
-    let by = match limit {
+    let origin = match limit {
         Some(name) => BanOrigin::Limit(names.id(name).unwrap_or(LimitId(Ban::ELSEWHERE))),
         None => BanOrigin::ByHand(id.origin.parse().ok()?),
     };
@@ -110,7 +110,7 @@ pub(super) fn new_ban(id: &BanId, state: &BanState, names: &Names, now: Now) -> 
         prefix: id.prefix,
         for_ns: left.map(|left| u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)),
         reason: BanReason::cut(reason).unwrap_or_default(),
-        by,
+        origin,
     })
 }
 
@@ -160,7 +160,7 @@ mod tests {
         assert!(matches!(new.origin, BanOrigin::Limit(LimitId(limit)) if limit == web));
         let unknown = there_and_back(ban(FOREVER, Ban::ELSEWHERE, "automatic", ""));
         assert!(matches!(
-            unknown.by,
+            unknown.origin,
             BanOrigin::Limit(LimitId(Ban::ELSEWHERE))
         ));
     }
