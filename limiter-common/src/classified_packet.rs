@@ -18,6 +18,8 @@ pub struct ClassifiedPacket {
     pub class: Class,
     /// Its arrival time, in nanoseconds.
     pub now: u64,
+    /// The daemon's number for the interface that it came in on.
+    pub interface: u32,
     /// The policy's classification of the packet's question or server name; set only if limits count by it.
     pub name_match: NameMatch,
 }
@@ -40,14 +42,14 @@ impl ClassifiedPacket {
         tables.rate(self.rate_index(tables, limit_index))
     }
 
-    /// Collects the fields that can name a key. `interface` is the daemon's number for the packet's interface.
+    /// Collects the fields that can name a key.
     #[inline(always)]
-    pub(crate) const fn key_fields<'a>(&'a self, interface: &'a u32) -> KeyFields<'a> {
+    pub(crate) const fn key_fields(&self) -> KeyFields<'_> {
         KeyFields {
             facts: &self.facts,
             subscriber: &self.class.subscriber,
             name_match: &self.name_match,
-            interface,
+            interface: &self.interface,
         }
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn write<const FRAGS: bool>(
     if !load(context, 0, ethernet.as_mut_ptr(), LENGTH_OF_ADDRESSES) {
         return Err(NOTHING);
     }
-    if !is_to_this_host(exchange) {
+    if !is_to_this_host(context, exchange) {
         return Err(NOTHING);
     }
     let responder = KernelResponder { context };
@@ -84,10 +84,10 @@ pub(crate) fn write<const FRAGS: bool>(
 /// Whether the frame is addressed to the interface, or to a device above it. In promiscuous mode other frames arrive
 /// too, and an answer to them would go out in another host's name.
 #[inline(always)]
-fn is_to_this_host(exchange: &Exchange) -> bool {
+fn is_to_this_host(context: &XdpContext, exchange: &Exchange) -> bool {
     let [first, second, third, fourth, fifth, sixth, ..] = *exchange.ethernet();
     let destination = ethernet_number([first, second, third, fourth, fifth, sixth]);
-    trial::is_on() || globals::is_answered(destination)
+    trial::is_on() || globals::is_answered(context, destination)
 }
 
 /// Finds the DNS cookie of the current packet.

@@ -25,11 +25,11 @@ static LIMIT_TRAFFIC: PerCpuArray<LimitTraffic, { LIMIT_COUNTERS as usize }> = P
 static STANDING_TRAFFIC: PerCpuArray<LimitTraffic, { STANDING_COUNTERS as usize }> =
     PerCpuArray::new();
 
-/// Counts a frame under its reason, and under the limits that passed or dropped it.
+/// Counts a frame under its reason on the interface with this number, and under the limits that passed or dropped it.
 #[inline(always)]
-pub(crate) fn count(carried: Traffic, verdict: &Verdict, action: Action) {
+pub(crate) fn count(interface: u32, carried: Traffic, verdict: &Verdict, action: Action) {
     let features = MapTables.features();
-    let index = features.interface * REASON_COUNT + verdict.reason as u32;
+    let index = interface * REASON_COUNT + verdict.reason as u32;
     if let Some(counter) = REASON_TRAFFIC.get_ptr_mut(index) {
         // SAFETY: this CPU's own element; XDP programs do not preempt each other on a CPU.
         unsafe { *counter += carried };

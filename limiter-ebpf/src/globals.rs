@@ -3,10 +3,13 @@
 
 use core::{arch::asm, cell::UnsafeCell};
 
-use aya_ebpf::Global;
+use aya_ebpf::{Global, bindings::xdp_md, programs::XdpContext};
 use limiter_common::{
-    answer::SocketFields, attachment_facts::AttachmentFacts, connection::RouteFields,
-    name_hash::NameKeys, packet::superframe::SuperframeFields, policy::Features,
+    answer::SocketFields,
+    attachment_facts::{AttachmentFacts, ProgramFacts, slot},
+    connection::RouteFields,
+    name_hash::NameKeys,
+    policy::Features,
 };
 
 /// The features of the policy.
@@ -80,10 +83,11 @@ pub(crate) fn forgotten(mut address: usize) -> usize {
 
 /// Values unknown to the verifier, because their section is writable. The loader finds it as the only static there.
 #[unsafe(no_mangle)]
-static UNKNOWN: OpaqueGlobals = OpaqueGlobals(UnsafeCell::new(AttachmentFacts::NONE));
+static UNKNOWN: OpaqueGlobals =
+    OpaqueGlobals(UnsafeCell::new(ProgramFacts::all(AttachmentFacts::of(0))));
 
 #[repr(transparent)]
-struct OpaqueGlobals(UnsafeCell<AttachmentFacts>);
+struct OpaqueGlobals(UnsafeCell<ProgramFacts>);
 
 // SAFETY: no program writes to it; the loader writes aligned words.
 unsafe impl Sync for OpaqueGlobals {}
@@ -95,22 +99,31 @@ pub(crate) fn zero() -> u64 {
     unsafe { (&raw const (*UNKNOWN.0.get()).zero).read_volatile() }
 }
 
-/// Whether frames to an Ethernet address are answered.
+/// The facts about the interface that a frame came in on. The loader may write them meanwhile.
 #[inline(always)]
-pub(crate) fn is_answered(address: u64) -> bool {
+pub(crate) fn attachment(context: *const xdp_md) -> *const AttachmentFacts {
+    // SAFETY: the context is the program's own.
+    let index = unsafe { (&raw const (*context).ingress_ifindex).read() };
+    // SAFETY: the static is valid, and has each slot; this takes an address.
+    unsafe { &raw const (*UNKNOWN.0.get()).slots[slot(index)] }
+}
+
+/// The daemon's number for the interface that a frame came in on.
+#[inline(always)]
+pub(crate) fn interface(context: &XdpContext) -> u32 {
+    // SAFETY: a valid word; volatile, because the loader may write meanwhile.
+    unsafe { (&raw const (*attachment(context.ctx)).interface).read_volatile() }
+}
+
+/// Whether frames to an Ethernet address are answered on the interface that a frame came in on.
+#[inline(always)]
+pub(crate) fn is_answered(context: &XdpContext, address: u64) -> bool {
+    let facts = attachment(context.ctx);
     // SAFETY: the words are valid; volatile, because the loader may write meanwhile.
-    let answered =
-        |index: usize| unsafe { (&raw const (*UNKNOWN.0.get()).answered[index]).read_volatile() };
+    let answered = |entry: usize| unsafe { (&raw const (*facts).answered[entry]).read_volatile() };
     address != 0
         && (answered(0) == address
             || answered(1) == address
             || answered(2) == address
             || answered(3) == address)
-}
-
-/// The counting rule for superframes.
-#[inline(always)]
-pub(crate) fn superframes() -> *const SuperframeFields {
-    // SAFETY: the static is valid; this takes an address.
-    unsafe { &raw const (*UNKNOWN.0.get()).superframes }
 }

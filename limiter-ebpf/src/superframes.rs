@@ -17,9 +17,9 @@ const PACKETS: u32 = 40;
 /// The packets and the bytes that a frame of `length` bytes carries; `None`: it is one packet.
 #[inline(always)]
 pub(crate) fn carried(context: &XdpContext, length: usize) -> Option<Traffic> {
-    let fields = globals::superframes();
+    let facts = globals::attachment(context.ctx);
     // SAFETY: the fields are valid; volatile, because the loader may write meanwhile.
-    let are = unsafe { (&raw const (*fields).are).read_volatile() };
+    let are = unsafe { (&raw const (*facts).superframes.are).read_volatile() };
     if are == Superframes::None as u32 {
         return None;
     }
@@ -38,7 +38,8 @@ pub(crate) fn carried(context: &XdpContext, length: usize) -> Option<Traffic> {
 #[inline(never)]
 extern "C" fn limiter_carried(context: *mut xdp_md, length: usize) -> u64 {
     // SAFETY: the fields are valid; volatile, because the loader may write meanwhile.
-    let fields = unsafe { globals::superframes().read_volatile() };
+    let fields =
+        unsafe { (&raw const (*globals::attachment(context)).superframes).read_volatile() };
     let length = length as u64;
     let recorded =
         if globals::READS_KERNEL.load() != 0 && fields.are == Superframes::Recorded as u32 {

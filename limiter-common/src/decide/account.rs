@@ -28,7 +28,7 @@ pub fn account<'a, T: Tables>(
     let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
     let parameters = packet.parameters(tables, limit_index)?;
     Some(Account {
-        key: limit.bucket(&packet.key_fields(&tables.features().interface), family),
+        key: limit.bucket(&packet.key_fields(), family),
         parameters,
         cost: limit.cost_of(&packet.facts),
     })

@@ -76,6 +76,7 @@ impl<Location: Copy + Default> Default for Scratch<Location> {
                 facts: Facts::NONE,
                 class: Class::default(),
                 now: 0,
+                interface: 0,
                 name_match: NameMatch::NOTHING,
             },
             verdict: Verdict::without_limits(Reason::Unlimited),
@@ -119,6 +120,19 @@ impl<Location> Scratch<Location> {
         // Not set as a whole: in BPF that would be a call to a loop over bytes.
         self.strictest.strictness = 0;
         self.search.hashed = KeyKind::NONE;
+    }
+
+    /// Sets the daemon's number for the interface that the frame came in on, before all stages.
+    #[inline(always)]
+    pub const fn come_in_on(&mut self, interface: u32) {
+        self.packet.interface = interface;
+    }
+
+    /// The daemon's number for the interface that the frame came in on.
+    #[must_use]
+    #[inline(always)]
+    pub const fn interface(&self) -> u32 {
+        self.packet.interface
     }
 
     /// The decision so far.

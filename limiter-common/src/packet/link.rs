@@ -7,7 +7,7 @@
     derive(serde::Serialize, serde::Deserialize),
     serde(rename_all = "kebab-case")
 )]
-#[repr(u64)]
+#[repr(u32)]
 pub enum Link {
     /// Ethernet II, and any VLAN tags.
     #[default]

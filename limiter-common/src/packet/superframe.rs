@@ -45,8 +45,6 @@ pub struct SuperframeFields {
     pub gso_size: u32,
     /// In `struct skb_shared_info`: the number of packets, two bytes; 0: unknown.
     pub gso_segments: u32,
-    /// Always 0.
-    pub reserved: u32,
 }
 
 impl SuperframeFields {
@@ -59,7 +57,6 @@ impl SuperframeFields {
         shared_info: 0,
         gso_size: 0,
         gso_segments: 0,
-        reserved: 0,
     };
 }
 

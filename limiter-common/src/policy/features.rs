@@ -56,8 +56,6 @@ impl Masks {
 pub struct Features {
     /// The number of limits; their indices begin with 0.
     pub limit_count: u32,
-    /// The daemon's number for the interface that the program is attached to.
-    pub interface: u32,
     /// 1: malformed packets pass.
     pub malformed_pass: u32,
     /// 1: look up [`Masks::PROTOCOLS`].
@@ -184,7 +182,6 @@ impl Features {
     /// The features of a policy without limits.
     pub const EMPTY: Self = Self {
         limit_count: 0,
-        interface: 0,
         link: Link::Ethernet,
         malformed_pass: 0,
         matches_protocols: 0,

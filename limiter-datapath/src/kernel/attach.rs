@@ -13,7 +13,7 @@ use limiter_policy::config::AttachMode;
 use super::{
     DatapathError, ProgramHolder,
     clock::wall_clock_now,
-    instance::{Device, STATICS},
+    instance::STATICS,
     interface::{Interface, Kind},
     link::{AttachedMode, Link},
     log::LogForwarder,
@@ -67,14 +67,15 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Attaches a program, which must be made for `device`.
+    /// Attaches a program to an interface with the number `interface_number`, whose frames start with `header`.
     pub(super) fn new(
-        mut program: Program,
+        program: Program,
         interface: &Interface,
-        device: Device,
+        interface_number: u32,
+        header: packet::Link,
         mode: AttachMode,
     ) -> Result<Self, DatapathError> {
-        let mut attach = |mode| attach(&mut program, interface, mode);
+        let attach = |mode| attach(&program, interface, interface_number, mode);
         let (link, mode, fell_back) = match mode {
             AttachMode::Native => (attach(AttachedMode::Native)?, AttachedMode::Native, None),
             AttachMode::Generic => (attach(AttachedMode::Generic)?, AttachedMode::Generic, None),
@@ -94,8 +95,8 @@ impl Attachment {
             present: InterfacePresence::Named,
             is_replaced: false,
             is_here: true,
-            interface_number: device.number,
-            header: device.link,
+            interface_number,
+            header,
             mode,
             fell_back,
             since: wall_clock_now(),
@@ -161,10 +162,13 @@ impl Attachment {
     /// program.
     pub(super) fn suit(
         &self,
-        program: &mut Program,
+        program: &Program,
         interface: &Interface,
     ) -> Result<(), DatapathError> {
-        write_facts(program, interface, self.mode)
+        write_facts(
+            program,
+            facts_of(interface, self.interface_number, self.mode),
+        )
     }
 
     /// Replaces the program in one step; returns the old program, if it is known. Does nothing if the
@@ -199,12 +203,14 @@ impl Attachment {
         self.exists() && !self.is_replaced
     }
 
-    /// Whether the program is on `interface`. Names and indices can pass to other interfaces, but each
-    /// interface has its own program, and no other program gets that program's id.
+    /// Whether the program is on `interface`. Names and indices can pass to other interfaces, but interfaces of one
+    /// program have different indices, and no other program gets its id.
     #[must_use]
     pub fn is_on(&self, interface: &Interface) -> bool {
-        let on_interface = interface.xdp_program.map(|(id, _)| id);
-        on_interface.is_some() && on_interface == self.program_id()
+        let (Some((program, _)), Ok(info)) = (interface.xdp_program, self.link.info()) else {
+            return false;
+        };
+        info.program == program && info.interface == interface.index
     }
 
     /// The interface under the program, with the name that the operator gave; `None`: the interface has
@@ -214,9 +220,10 @@ impl Attachment {
             AttachedMode::Native => "xdpdrv",
             AttachedMode::Generic => "xdpgeneric",
         };
+        let info = self.link.info().ok().filter(|info| info.interface != 0)?;
         Some(Interface {
             name: self.interface.clone(),
-            index: self.index,
+            index: info.interface,
             other_names: Vec::new(),
             mtu: 0,
             link: Some(self.header),
@@ -224,26 +231,24 @@ impl Attachment {
             controller: None,
             lower: None,
             answered: Vec::new(),
-            xdp_program: Some((self.program_id()?, hook)),
+            xdp_program: Some((info.program, hook)),
         })
     }
 }
 
-/// Writes the facts of the interface into a program.
-fn write_facts(
-    program: &mut Program,
-    interface: &Interface,
-    mode: AttachedMode,
-) -> Result<(), DatapathError> {
-    let written = program.write_facts(facts_of(interface, mode));
-    written.map_err(map::error(STATICS))
+fn write_facts(program: &Program, facts: AttachmentFacts) -> Result<(), DatapathError> {
+    program.write_facts(facts).map_err(map::error(STATICS))
 }
 
-/// The facts of an interface that its programs receive.
-pub(super) fn facts_of(interface: &Interface, mode: AttachedMode) -> AttachmentFacts {
+/// The facts of an interface with the number `interface_number` that its programs receive.
+pub(super) fn facts_of(
+    interface: &Interface,
+    interface_number: u32,
+    mode: AttachedMode,
+) -> AttachmentFacts {
     let mut facts = AttachmentFacts {
         superframes: superframes::on(interface, mode),
-        ..AttachmentFacts::NONE
+        ..AttachmentFacts::of(interface_number)
     };
     for (slot, address) in facts.answered.iter_mut().zip(&interface.answered) {
         *slot = ethernet_number(*address);
@@ -252,11 +257,12 @@ pub(super) fn facts_of(interface: &Interface, mode: AttachedMode) -> AttachmentF
 }
 
 fn attach(
-    program: &mut Program,
+    program: &Program,
     interface: &Interface,
+    interface_number: u32,
     mode: AttachedMode,
 ) -> Result<Link, DatapathError> {
-    write_facts(program, interface, mode)?;
+    write_facts(program, facts_of(interface, interface_number, mode))?;
     Link::create(program, interface.index, mode).map_err(|source| match source.raw_os_error() {
         // The interface has no program itself, so a device above it has one (net/core/dev.c:
         // dev_xdp_attach).

@@ -48,10 +48,13 @@ impl Attachment {
     /// Compares the attachment with the existing interfaces. `names`: the interfaces to be limited.
     fn observe(&mut self, links: &[Interface], names: &[InterfaceName]) {
         let own = links.iter().find(|link| self.is_on(link));
-        if let (Some(own), Some(program)) = (own, &mut self.program) {
-            // The MTU or the address may have changed. If memory for the order is short, the program keeps the
-            // old facts.
-            let _ = program.write_facts(facts_of(own, self.mode));
+        if let (Some(program), Ok(info)) = (&mut self.program, self.link.info()) {
+            // The interface may have moved, or its MTU or address changed. If memory for the order is short, the
+            // program keeps the old facts.
+            let _ = program.follow(info.interface);
+            if let Some(own) = own {
+                let _ = program.write_facts(facts_of(own, self.interface_number, self.mode));
+            }
         }
         if let Some(name) = own.and_then(|own| own.meant_name(names)) {
             self.set_interface(name);

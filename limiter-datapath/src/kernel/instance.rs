@@ -25,6 +25,8 @@ pub use self::testing::VerifierCost;
 use super::{
     DatapathError, Settings, array,
     buckets::BucketSizes,
+    interface_facts::FactSlot,
+    map,
     maps::SharedMaps,
     pinned_maps::PinnedMaps as _,
     pod::{InMap, RawVerdict},
@@ -57,16 +59,7 @@ pub enum ClockSource {
     Test,
 }
 
-/// The device of an instance's frames.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Device {
-    /// The interface number.
-    pub(super) number: u32,
-    /// The header at the start of the device's frames.
-    pub(super) link: Link,
-}
-
-/// The pipeline for one interface: an entry, and the stages that the policy uses.
+/// The pipeline for interfaces with the same kind of frames: an entry, and the stages that the policy uses.
 pub struct Instance {
     ebpf: Ebpf,
     frames: Frames,
@@ -106,12 +99,11 @@ impl<'p> Constants<'p> {
         }
     }
 
-    /// The policy's features on a device, also constants to the verifier.
-    pub(super) fn features(&self, device: Device) -> InMap<Features> {
+    /// The policy's features on devices whose frames start with that header, also constants to the verifier.
+    pub(super) fn features(&self, link: Link) -> InMap<Features> {
         let buckets = self.settings.buckets;
         InMap(Features {
-            interface: device.number,
-            link: device.link,
+            link,
             table_lines: BucketSizes::new(buckets).table_lines,
             when_full: buckets.when_full as u32,
             hash_key: self.settings.hash_key,
@@ -172,10 +164,9 @@ impl Instance {
     pub(super) fn prepare_alone(
         object: &[u8],
         constants: &Constants<'_>,
-        device: Device,
         shared: Option<&Path>,
     ) -> Result<Self, DatapathError> {
-        let features = constants.features(device);
+        let features = constants.features(Link::Ethernet);
         Self::prepare(
             object,
             constants,
@@ -198,14 +189,19 @@ impl Instance {
         stages::program(&mut self.ebpf, self.frames.entry())
     }
 
-    /// The verified entry with its stages.
-    pub(super) fn into_program(mut self) -> Result<Program, DatapathError> {
+    /// The verified entry with its stages, for an interface with the kernel's `index` and the number `interface`.
+    pub(super) fn into_program(
+        mut self,
+        index: u32,
+        interface: u32,
+    ) -> Result<Program, DatapathError> {
         let stages = Stages::of(&self.ebpf, self.frames)?;
         let program = self.entry()?.fd().and_then(Program::of);
         let program = program.map_err(DatapathError::Verify)?;
         let statics = self.ebpf.take_map(STATICS);
         let statics = statics.ok_or(DatapathError::NoMap(STATICS))?;
-        Ok(program.with_stages(stages).with_statics(statics))
+        let facts = FactSlot::first(statics, index, interface).map_err(map::error(STATICS))?;
+        Ok(program.with_stages(stages).with_facts(facts))
     }
 
     /// Sets the program's clock, which must be [`ClockSource::Test`], in nanoseconds.

@@ -1,9 +1,9 @@
 //! The datapath: the XDP program in the kernel, attached to interfaces, and its maps.
 //!
-//! Each interface has its own instance of the program, so that the differences between interfaces are
-//! constants to the verifier. The instances share the buckets and the counters; a policy's tables belong to
-//! the instances loaded with it. To replace a policy, new instances are loaded beside the old ones and take
-//! over their links (`replace`). Pinned objects outlive the daemon (`pins`).
+//! An instance of the program serves all interfaces with the same kind of frames and the same buckets, so a policy
+//! is verified once for them; it finds the facts about an interface by the kernel's index (`interface_facts`).
+//! Instances share the counters; a policy's tables belong to the instances loaded with it. To replace a policy,
+//! new instances are loaded beside the old ones and take over their links (`replace`). Pinned objects outlive the daemon (`pins`).
 
 mod array;
 mod attach;
@@ -21,6 +21,7 @@ mod handshakes;
 mod hash;
 mod instance;
 pub mod interface;
+mod interface_facts;
 mod levels;
 mod link;
 pub mod log;

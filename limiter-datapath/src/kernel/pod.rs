@@ -3,7 +3,7 @@
 use aya::Pod;
 use limiter_common::{
     answer::{OwnAddress, SocketFields},
-    attachment_facts::{AttachmentFacts, MOST_ANSWERED},
+    attachment_facts::{AttachmentFacts, MOST_ANSWERED, ProgramFacts, SLOTS},
     ban::{Ban, BanKey, Hits, MAX_TEXT},
     connection::{
         ConnectionOrder, Ends, MOST_LIMITS, RouteFields,
@@ -55,7 +55,8 @@ macro_rules! plain_bytes {
 }
 
 plain_bytes! {
-    AttachmentFacts: 8 + 8 * 4 + MOST_ANSWERED * 8,
+    AttachmentFacts: 7 * 4 + 4 + MOST_ANSWERED * 8,
+    ProgramFacts: SLOTS * size_of::<AttachmentFacts>() + 8,
     Ban: 2 * 8 + 2 * 2 + (2 * 2 + MAX_TEXT),
     BanKey: 2 * 2 + 4 + 2 * 8,
     BucketKey: 2 * 2 + 4 + 2 * 8,
@@ -87,7 +88,7 @@ plain_bytes! {
     QueueTraffic: 4 * 8 + WAITS * 8 + 8,
     Ticket: 4 * 8,
     TicketKey: 2 * 8,
-    Features: 10 * 4 + 32 * 8 + MOST_LIMITS * (size_of::<QueueSettings>() + 8) + 8 + 2 * 8 * MOST_OTHERWISE + (1 + 1 + 2 + 2 + 5 + 5) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 8 * 4,
+    Features: 10 * 4 + 31 * 8 + MOST_LIMITS * (size_of::<QueueSettings>() + 8) + 8 + 2 * 8 * MOST_OTHERWISE + (1 + 1 + 2 + 2 + 5 + 5) * 8 + (4 * 4 + 5 * 8 + 2 * 4) + 8 * 4,
     Sieve: 4 * 8 + 8 * 4,
     SieveTraffic: 3 * 16 + 2 * 8,
     SieveUse: 8 + 2 * 4,

@@ -7,29 +7,25 @@ use std::{
 };
 
 use aya::{
-    maps::{Array, Map, MapError},
+    maps::MapError,
     programs::{ProgramError, ProgramFd},
 };
 use limiter_common::attachment_facts::AttachmentFacts;
 
 use super::{
-    grace::wait_for_running_programs,
-    pod::{InMap, PlainBytes},
-    stages::Stages,
-    syscall,
+    DatapathError, grace::wait_for_running_programs, instance::STATICS, interface_facts::FactSlot,
+    map, pod::PlainBytes, stages::Stages, syscall,
 };
 
-/// A program. The kernel keeps it and its maps for as long as a descriptor, link or pin holds it.
+/// A program, for one of its interfaces. The kernel keeps it and its maps for as long as a descriptor, link or pin holds it.
 #[derive(Debug)]
 pub(super) struct Program {
     descriptor: OwnedFd,
     id: u32,
     /// The stages that the program hands packets over to.
     stages: Option<Stages>,
-    /// The map of its writable statics, if this process has loaded the program.
-    statics: Option<Map>,
-    /// The facts of the interface that were last written into the program.
-    written: AttachmentFacts,
+    /// The facts about the interface, if this process has loaded the program.
+    facts: Option<FactSlot>,
 }
 
 impl Program {
@@ -44,22 +40,42 @@ impl Program {
         self
     }
 
-    pub(super) fn with_statics(mut self, statics: Map) -> Self {
-        self.statics = Some(statics);
+    pub(super) fn with_facts(mut self, facts: FactSlot) -> Self {
+        self.facts = Some(facts);
         self
     }
 
-    /// Writes the facts of the interface into the program, if this process has loaded it.
-    pub(super) fn write_facts(&mut self, facts: AttachmentFacts) -> Result<(), MapError> {
-        let Some(statics) = &mut self.statics else {
-            return Ok(());
+    /// The same program for one more interface, with the kernel's `index` and the number `interface`; `None`:
+    /// another process has loaded the program, or the index has no free slot in it.
+    pub(super) fn share(&self, index: u32, interface: u32) -> Result<Option<Self>, DatapathError> {
+        let Some(facts) = &self.facts else {
+            return Ok(None);
         };
-        // Every change of any interface leads here, so skip writes without a change.
-        if self.written != facts {
-            Array::try_from(statics)?.set(0, InMap(facts), 0)?;
-            self.written = facts;
-        }
-        Ok(())
+        let Some(facts) = facts
+            .another(index, interface)
+            .map_err(map::error(STATICS))?
+        else {
+            return Ok(None);
+        };
+        let stages = self.stages.as_ref().map(Stages::try_clone).transpose();
+        Ok(Some(Self {
+            descriptor: self.descriptor.try_clone().map_err(DatapathError::Stages)?,
+            id: self.id,
+            stages: stages.map_err(DatapathError::Stages)?,
+            facts: Some(facts),
+        }))
+    }
+
+    /// Writes the facts about the interface into the program, if this process has loaded it.
+    pub(super) fn write_facts(&self, facts: AttachmentFacts) -> Result<(), MapError> {
+        self.facts.as_ref().map_or(Ok(()), |slot| slot.write(facts))
+    }
+
+    /// Follows the interface to another index.
+    pub(super) fn follow(&mut self, index: u32) -> Result<(), MapError> {
+        self.facts
+            .as_mut()
+            .map_or(Ok(()), |slot| slot.follow(index))
     }
 
     /// Opens the program pinned at `path`, and its stages if any are pinned at `stages`.
@@ -84,8 +100,7 @@ impl Program {
             descriptor,
             id,
             stages,
-            statics: None,
-            written: AttachmentFacts::NONE,
+            facts: None,
         })
     }
 

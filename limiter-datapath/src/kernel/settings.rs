@@ -146,7 +146,6 @@ impl Settings {
     pub(super) fn features_of_handshakes(&self, features: &Features) -> Features {
         Features {
             hash_key: self.hash_key,
-            interface: 0,
             table_lines: if features.handshakes == 0 {
                 0
             } else {

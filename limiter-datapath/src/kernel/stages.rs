@@ -115,6 +115,10 @@ impl Stages {
         }
     }
 
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         syscall::open(path).map(Self)
     }

@@ -20,9 +20,7 @@ use limiter_policy::{
 
 use super::{
     ClockSource, DatapathError, Instance, LogLevel, Settings, SharedMaps, SourceMaps,
-    instance::{Constants, Device},
-    map_directory::MapDirectory,
-    pinned_maps::PinnedMaps as _,
+    instance::Constants, map_directory::MapDirectory, pinned_maps::PinnedMaps as _,
 };
 use crate::standing_of::{PrefixStanding, standing_of};
 
@@ -152,8 +150,7 @@ fn load(
 ) -> Result<Instance, DatapathError> {
     let object = settings.log.object();
     let constants = Constants::new(policy, settings, ClockSource::Test);
-    let (device, shared) = (Device::default(), Some(directory.path()));
-    let mut instance = Instance::prepare_alone(object, &constants, device, shared)?;
+    let mut instance = Instance::prepare_alone(object, &constants, Some(directory.path()))?;
     instance.verify()?;
     Ok(instance)
 }

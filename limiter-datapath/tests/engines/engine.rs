@@ -99,6 +99,7 @@ pub(crate) fn classified(tables: &CompiledPolicy, frame: &[u8]) -> Option<Classi
         facts,
         class,
         now: 0,
+        interface: 0,
         name_match: with_overrides(tables, &facts.source, &class, &name_match),
     })
 }

@@ -247,6 +247,7 @@ impl Replay {
                 facts,
                 class: *class,
                 now,
+                interface: 0,
                 name_match: with_overrides(&self.policy, &facts.source, class, &name_match),
             }
         });

@@ -30,6 +30,7 @@ mod lists;
 mod log;
 mod lost_pins;
 mod machine;
+mod many;
 mod metrics;
 mod moved;
 mod names;

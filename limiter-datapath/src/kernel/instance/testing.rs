@@ -7,12 +7,16 @@ use aya::{
     programs::{Program, TestRun, TestRunOptions, Xdp},
 };
 
-use limiter_common::{decide::Stage, policy::Features};
+use limiter_common::{
+    attachment_facts::{AttachmentFacts, ProgramFacts},
+    decide::Stage,
+    policy::Features,
+};
 use limiter_policy::policy::CompiledPolicy;
 
-use super::{ClockSource, Constants, Device, Instance};
+use super::{ClockSource, Constants, Instance, STATICS};
 use crate::kernel::{
-    DatapathError, Settings, SharedMaps, SourceMaps, monotonic_now,
+    DatapathError, Settings, SharedMaps, SourceMaps, array, monotonic_now,
     object::{PROGRAM_CHANGE_SOURCE, PROGRAM_HANDSHAKES, PROGRAM_ORDER, PROGRAM_RECOUNT},
     pinned_maps::PinnedMaps as _,
     stages::Frames,
@@ -61,9 +65,8 @@ impl Instance {
         settings: Settings,
     ) -> Result<Vec<VerifierCost>, DatapathError> {
         let object = settings.log.object();
-        let device = Device::default();
         let constants = Constants::new(policy, settings, ClockSource::Kernel);
-        let mut instance = Self::prepare_alone(object, &constants, device, None)?;
+        let mut instance = Self::prepare_alone(object, &constants, None)?;
         let cost = |name: &String| verifier_cost(&mut instance.ebpf, name);
         programs.iter().map(cost).collect()
     }
@@ -93,13 +96,12 @@ impl Instance {
         settings: Settings,
         clocking: ClockSource,
     ) -> Result<Self, DatapathError> {
-        let device = Device {
-            number: interface_number,
-            ..Device::default()
-        };
         let constants = Constants::new(policy, settings, clocking);
-        let mut instance = Self::prepare_alone(object, &constants, device, None)?;
+        let mut instance = Self::prepare_alone(object, &constants, None)?;
         instance.verify()?;
+        // Test runs come in on the loopback interface, measured frames on any.
+        let facts = ProgramFacts::all(AttachmentFacts::of(interface_number));
+        array::write(&mut instance.ebpf, STATICS, &[facts])?;
         Ok(instance)
     }
 

@@ -61,8 +61,8 @@ impl Datapath {
     /// The former interfaces have vanished, or have moved to another network namespace.
     pub(super) fn make_way(&mut self, made: &[InterfaceProgram]) -> Result<(), DatapathError> {
         let is_in_the_way = |found: &mut Attachment| {
-            let mut made = made.iter().map(|made| &made.interface);
-            made.any(|interface| interface.index == found.index && !found.is_on(interface))
+            let mut made = made.iter();
+            made.any(|made| made.pin_index == found.index && !found.is_on(&made.interface))
         };
         let in_the_way: Vec<_> = self.attachments.extract_if(.., is_in_the_way).collect();
         self.unpin(&in_the_way)
@@ -115,8 +115,8 @@ impl Datapath {
             let Some(made) = successors.remove(&attachment.link.id()) else {
                 continue;
             };
-            let mut program = made.program;
-            let suited = attachment.suit(&mut program, &made.interface);
+            let program = made.program;
+            let suited = attachment.suit(&program, &made.interface);
             match suited.and_then(|()| attachment.replace(program)) {
                 Ok(old) => {
                     attachment.forwarding = made.forwarding;

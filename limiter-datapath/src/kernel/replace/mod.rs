@@ -38,12 +38,13 @@ mod sieves;
 
 use std::{collections::BTreeMap, mem};
 
+use limiter_common::packet;
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{
     Attachment, Datapath, DatapathError, Manifest, NameChange, RestoreCounts, Settings, SourceMaps,
-    handshakes, instance::Device, interface::Interface, log::LogForwarder, pins::Pins,
-    program::Program, shared_map_sets::SharedMapSets,
+    handshakes, interface::Interface, log::LogForwarder, pins::Pins, program::Program,
+    shared_map_sets::SharedMapSets,
 };
 use crate::state::SetDebts;
 
@@ -60,7 +61,11 @@ pub struct PreparedPolicy {
 
 struct InterfaceProgram {
     interface: Interface,
-    device: Device,
+    /// The interface's index when it was attached to, which names its pins.
+    pin_index: u32,
+    interface_number: u32,
+    /// The header at the start of the interface's frames.
+    header: packet::Link,
     program: Program,
     forwarding: Option<LogForwarder>,
 }
@@ -183,9 +188,7 @@ impl Datapath {
                 // A daemon that adopts a first policy can then tell that it was not settled.
                 pins.add_policy(&self.manifest, [], None)?;
             }
-            let programs = made
-                .iter()
-                .map(|made| (made.interface.index, &made.program));
+            let programs = made.iter().map(|made| (made.pin_index, &made.program));
             let handshakes = handshakes.as_ref().ok().and_then(Option::as_ref);
             pins.add_policy(&manifest, programs, handshakes)?;
         }
@@ -264,8 +267,7 @@ impl Datapath {
         self.make_way(&made)?;
         for made in made {
             if let Some(pins) = &self.pins {
-                let index = made.interface.index;
-                pins.add_program(manifest.generation, index, &made.program)?;
+                pins.add_program(manifest.generation, made.pin_index, &made.program)?;
             }
             let attachments = vec![made.attach(manifest.mode)?];
             self.pin(&attachments)?;

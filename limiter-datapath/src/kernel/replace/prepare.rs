@@ -11,9 +11,9 @@ use std::{
 };
 
 use aya::EbpfLoader;
-use limiter_common::{counters::MAX_INTERFACES, policy::Features};
+use limiter_common::{attachment_facts::slot, counters::MAX_INTERFACES, packet, policy::Features};
 use limiter_policy::{
-    config::AttachMode,
+    config::{AttachMode, Scope},
     interface::{self, InterfaceName, is_named},
     policy::CompiledPolicy,
 };
@@ -21,15 +21,9 @@ use limiter_policy::{
 use super::{InterfaceProgram, PreparedPolicy};
 use crate::kernel::{
     Attachment, ClockSource, Datapath, DatapathError, Instance, LogLevel, Manifest, Settings,
-    SourceMaps, handshakes,
-    instance::{Constants, Device},
-    interface::Interface,
-    log,
-    map_directory::MapDirectory,
-    maps::SharedMaps,
-    pinned_maps::PinnedMaps as _,
-    pod::InMap,
-    shared_map_sets::SharedMapSets,
+    SourceMaps, handshakes, instance::Constants, interface::Interface, log,
+    map_directory::MapDirectory, maps::SharedMaps, pinned_maps::PinnedMaps as _, pod::InMap,
+    program::Program, shared_map_sets::SharedMapSets,
 };
 
 impl Datapath {
@@ -43,7 +37,7 @@ impl Datapath {
         interfaces: &[Interface],
         expected: &[String],
     ) -> Result<PreparedPolicy, DatapathError> {
-        let mut prepared = self.prepare_programs(manifest, policy, interfaces, expected)?;
+        let mut prepared = self.prepare_programs(manifest, policy, interfaces, expected, &[])?;
         let source_maps = prepared.shared_maps.source_maps();
         if let Some(maps) = source_maps.or_else(|| self.shared_maps.source_maps()) {
             let (settings, policy) = (prepared.manifest.settings, &prepared.policy);
@@ -56,13 +50,14 @@ impl Datapath {
         Ok(prepared)
     }
 
-    /// Does the same, except for handshakes.
+    /// Does the same, except for handshakes. Interfaces may join the programs of the attachments in `in_force`.
     fn prepare_programs(
         &self,
         manifest: Manifest,
         policy: CompiledPolicy,
         interfaces: &[Interface],
         expected: &[String],
+        in_force: &[Attachment],
     ) -> Result<PreparedPolicy, DatapathError> {
         // This must precede the new units in the kernel: by the new units, these buckets would be misread.
         self.shared_maps
@@ -96,7 +91,7 @@ impl Datapath {
                 .provide(*interface_number, &self.shared_maps)?;
         }
         prepared.shared_maps.provide_common(&self.shared_maps)?;
-        prepared.made = self.make(&prepared, interfaces, &interface_numbers)?;
+        prepared.made = self.make(&prepared, interfaces, &interface_numbers, in_force)?;
         prepared.manifest.interface_numbers = interface_numbers;
         Ok(prepared)
     }
@@ -104,7 +99,8 @@ impl Datapath {
     /// Makes and verifies the programs of the policy in force for more interfaces. Changes nothing in
     /// force.
     pub fn prepare_more(&self, interfaces: &[Interface]) -> Result<PreparedPolicy, DatapathError> {
-        self.prepare_programs(self.manifest.clone(), self.policy.clone(), interfaces, &[])
+        let (manifest, policy) = (self.manifest.clone(), self.policy.clone());
+        self.prepare_programs(manifest, policy, interfaces, &[], &self.attachments)
     }
 
     /// The numbers of these interfaces, of interfaces that are only named, and of the `expected`
@@ -177,69 +173,99 @@ impl Datapath {
             .or_else(|| (0..MAX_INTERFACES).find(is_given_up))
     }
 
-    /// Makes and verifies a program for each interface, in parallel: the kernel takes some 50 ms for each,
-    /// and holds no lock meanwhile.
+    /// Gives each interface a program: one in force, if it fits, or a new one, verified once for all interfaces that
+    /// it fits.
     fn make(
         &self,
         prepared: &PreparedPolicy,
         interfaces: &[Interface],
         interface_numbers: &BTreeMap<String, u32>,
+        in_force: &[Attachment],
     ) -> Result<Vec<InterfaceProgram>, DatapathError> {
+        let (policy, settings) = (&prepared.policy, prepared.manifest.settings);
+        let mut made = Vec::new();
+        let mut loads: Vec<Vec<ProgramSite<'_>>> = Vec::new();
+        for interface in interfaces {
+            let interface_number = interface_numbers.get(&interface.name).copied();
+            let site = ProgramSite {
+                interface,
+                number: interface_number.ok_or_else(|| no_room(&interface.name))?,
+                link: interface.link_for(policy.features.answers())?,
+            };
+            if let Some(program) = site.join(in_force, settings)? {
+                made.push(self.finish(&site, program));
+                continue;
+            }
+            let mut fitting = loads.iter_mut();
+            match fitting.find(|sites| site.fits_beside(sites, settings)) {
+                Some(sites) => sites.push(site),
+                None => loads.push(vec![site]),
+            }
+        }
+        let instances = self.instances_for(&loads, prepared)?;
+        for (sites, mut instance) in loads.iter().zip(instances) {
+            let [first, others @ ..] = sites.as_slice() else {
+                continue;
+            };
+            let forwarding = match settings.log {
+                LogLevel::Off => None,
+                LogLevel::Verdicts => Some(log::forward(&mut instance, &first.interface.name)?),
+            };
+            let program = instance.into_program(first.interface.index, first.number)?;
+            for site in others {
+                let program = program.share(site.interface.index, site.number)?;
+                made.push(self.finish(site, program.ok_or_else(|| no_room(&site.interface.name))?));
+            }
+            made.push(InterfaceProgram {
+                forwarding,
+                ..self.finish(first, program)
+            });
+        }
+        // Attached in the given order.
+        made.sort_by_key(|made: &InterfaceProgram| {
+            let mut names = interfaces.iter().map(|interface| &interface.name);
+            names.position(|name| *name == made.interface.name)
+        });
+        Ok(made)
+    }
+
+    fn finish(&self, site: &ProgramSite<'_>, program: Program) -> InterfaceProgram {
+        let mut attachments = self.attachments.iter();
+        let attached = attachments.find(|found| found.is_on(site.interface));
+        InterfaceProgram {
+            interface: site.interface.clone(),
+            pin_index: attached.map_or(site.interface.index, |found| found.index),
+            interface_number: site.number,
+            header: site.link,
+            program,
+            forwarding: None,
+        }
+    }
+
+    /// Makes and verifies an instance for each set of sites, in parallel: the kernel takes some 50 ms for each, and
+    /// holds no lock meanwhile.
+    fn instances_for(
+        &self,
+        loads: &[Vec<ProgramSite<'_>>],
+        prepared: &PreparedPolicy,
+    ) -> Result<Vec<Instance>, DatapathError> {
         let PreparedPolicy {
             shared_maps,
             policy,
             ..
         } = prepared;
-        let settings = prepared.manifest.settings;
         let source_maps = shared_maps
             .source_maps()
             .or_else(|| self.shared_maps.source_maps());
-        let sites = interfaces.iter().map(|interface| {
-            let interface_number = interface_numbers.get(&interface.name).copied();
-            let number = interface_number.ok_or_else(|| no_room(&interface.name))?;
-            let maps = shared_maps
-                .of(number)
-                .or_else(|| self.shared_maps.of(number));
-            Ok(ProgramSite {
-                interface,
-                device: Device {
-                    number,
-                    link: interface.link_for(policy.features.answers())?,
-                },
-                maps: maps.ok_or(DatapathError::NoPolicy)?,
-                source_maps: source_maps.ok_or(DatapathError::NoPolicy)?,
-            })
+        let source_maps = source_maps.ok_or(DatapathError::NoPolicy)?;
+        let firsts = loads.iter().filter_map(|sites| sites.first());
+        let maps = firsts.map(|site| {
+            let maps = shared_maps.of(site.number);
+            let maps = maps.or_else(|| self.shared_maps.of(site.number));
+            Ok((site.link, maps.ok_or(DatapathError::NoPolicy)?))
         });
-        let sites = sites.collect::<Result<Vec<_>, DatapathError>>()?;
-        let instances = instances_at(&sites, policy, settings)?;
-        let made = sites.into_iter().zip(instances);
-        made.map(|(site, instance)| self.finish(&site, instance, settings.log))
-            .collect()
-    }
-
-    fn finish(
-        &self,
-        site: &ProgramSite<'_>,
-        mut instance: Instance,
-        log: LogLevel,
-    ) -> Result<InterfaceProgram, DatapathError> {
-        let interface = site.interface;
-        let forwarding = match log {
-            LogLevel::Off => None,
-            LogLevel::Verdicts => Some(log::forward(&mut instance, &interface.name)?),
-        };
-        // Pins are named by the interface's index at the time of attaching.
-        let mut attachments = self.attachments.iter();
-        let attached = attachments.find(|found| found.is_on(interface));
-        Ok(InterfaceProgram {
-            interface: Interface {
-                index: attached.map_or(interface.index, |found| found.index),
-                ..interface.clone()
-            },
-            device: site.device,
-            program: instance.into_program()?,
-            forwarding,
-        })
+        let maps = maps.collect::<Result<Vec<_>, DatapathError>>()?;
+        instances_over(&maps, source_maps, policy, prepared.manifest.settings)
     }
 }
 
@@ -251,43 +277,60 @@ fn no_room(interface: &str) -> DatapathError {
 
 impl InterfaceProgram {
     pub(super) fn attach(self, mode: AttachMode) -> Result<Attachment, DatapathError> {
+        let Self {
+            interface,
+            interface_number,
+            header,
+            program,
+            forwarding,
+            ..
+        } = self;
         Ok(Attachment {
-            forwarding: self.forwarding,
-            ..Attachment::new(self.program, &self.interface, self.device, mode)?
+            forwarding,
+            ..Attachment::new(program, &interface, interface_number, header, mode)?
         })
     }
 }
 
-/// Makes and verifies an instance at each site.
-fn instances_at(
-    sites: &[ProgramSite<'_>],
+/// Makes and verifies an instance for each kind of frames with these maps.
+fn instances_over(
+    loads: &[(packet::Link, &SharedMaps)],
+    source_maps: &SourceMaps,
     policy: &CompiledPolicy,
     settings: Settings,
 ) -> Result<Vec<Instance>, DatapathError> {
     let constants = Constants::new(policy, settings, ClockSource::Kernel);
-    let feature_sets = sites.iter().map(|site| constants.features(site.device));
+    let feature_sets = loads.iter().map(|(link, _)| constants.features(*link));
     let feature_sets: Vec<_> = feature_sets.collect();
     let next = AtomicUsize::new(0);
-    let instances: Vec<_> = sites.iter().map(|_| OnceLock::new()).collect();
-    let work: Vec<_> = sites.iter().zip(&feature_sets).zip(&instances).collect();
+    let instances: Vec<_> = loads.iter().map(|_| OnceLock::new()).collect();
+    let work: Vec<_> = loads.iter().zip(&feature_sets).zip(&instances).collect();
     let run = || {
         let mut loader = constants.loader();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(((site, features), made)) = work.get(index) else {
+            let Some((((_, maps), features), made)) = work.get(index) else {
                 return;
             };
             // Each index is taken once.
-            let _ = made.set(site.instance(&constants, &mut loader, features));
+            let _ = made.set(instance(
+                &constants,
+                &mut loader,
+                features,
+                maps,
+                source_maps,
+            ));
         }
     };
     thread::scope(|scope| {
         let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-        for _ in 1..cpus.min(sites.len()) {
+        for _ in 1..cpus.min(loads.len()) {
             // If no thread can be started, this one makes all instances.
             let _ = thread::Builder::new().spawn_scoped(scope, run);
         }
-        run();
+        if !loads.is_empty() {
+            run();
+        }
     });
     instances
         .into_iter()
@@ -295,27 +338,63 @@ fn instances_at(
         .collect()
 }
 
-/// An interface and the maps of its program.
-struct ProgramSite<'p> {
-    interface: &'p Interface,
-    device: Device,
-    maps: &'p SharedMaps,
-    source_maps: &'p SourceMaps,
+fn instance<'c>(
+    constants: &Constants<'_>,
+    loader: &mut EbpfLoader<'c>,
+    features: &'c InMap<Features>,
+    maps: &SharedMaps,
+    source_maps: &SourceMaps,
+) -> Result<Instance, DatapathError> {
+    let directory = MapDirectory::new()?;
+    maps.pin(directory.path())?;
+    source_maps.pin(directory.path())?;
+    let (object, shared) = (constants.object(), Some(directory.path()));
+    let mut instance = Instance::prepare(object, constants, loader, features, shared)?;
+    instance.verify()?;
+    Ok(instance)
+}
+
+/// An interface that needs a program.
+struct ProgramSite<'i> {
+    interface: &'i Interface,
+    number: u32,
+    /// The header at the start of the interface's frames.
+    link: packet::Link,
 }
 
 impl ProgramSite<'_> {
-    fn instance<'c>(
+    /// Whether the program for the interface must serve no other: with buckets of its own it has other maps, and
+    /// verdicts are logged under its name.
+    fn is_alone(settings: Settings) -> bool {
+        settings.buckets.scope == Scope::Interface || settings.log == LogLevel::Verdicts
+    }
+
+    /// Whether a new program for these sites fits the interface, too.
+    fn fits_beside(&self, sites: &[Self], settings: Settings) -> bool {
+        let suits = |other: &Self| {
+            self.link == other.link && slot(self.interface.index) != slot(other.interface.index)
+        };
+        !Self::is_alone(settings) && sites.iter().all(suits)
+    }
+
+    /// The program of one of these attachments, which have the policy in force, if it fits.
+    fn join(
         &self,
-        constants: &Constants<'_>,
-        loader: &mut EbpfLoader<'c>,
-        features: &'c InMap<Features>,
-    ) -> Result<Instance, DatapathError> {
-        let directory = MapDirectory::new()?;
-        self.maps.pin(directory.path())?;
-        self.source_maps.pin(directory.path())?;
-        let (object, shared) = (constants.object(), Some(directory.path()));
-        let mut instance = Instance::prepare(object, constants, loader, features, shared)?;
-        instance.verify()?;
-        Ok(instance)
+        in_force: &[Attachment],
+        settings: Settings,
+    ) -> Result<Option<Program>, DatapathError> {
+        if Self::is_alone(settings) {
+            return Ok(None);
+        }
+        // Vanished interfaces have the programs of earlier policies.
+        let fitting = in_force
+            .iter()
+            .filter(|found| found.header == self.link && found.exists());
+        for program in fitting.filter_map(|found| found.program.as_ref()) {
+            if let Some(program) = program.share(self.interface.index, self.number)? {
+                return Ok(Some(program));
+            }
+        }
+        Ok(None)
     }
 }
