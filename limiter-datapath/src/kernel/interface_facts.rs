@@ -37,7 +37,7 @@ impl SharedFacts {
     }
 }
 
-/// One interface's slot in a program. Dropping it frees the slot.
+/// One interface's slot in a program. Dropping it frees the slot for another.
 #[derive(Debug)]
 pub(super) struct FactSlot {
     shared: Arc<Mutex<SharedFacts>>,
@@ -97,8 +97,8 @@ impl FactSlot {
 
 impl Drop for FactSlot {
     fn drop(&mut self) {
-        // If memory for the order is short, the slot stays taken in the program, whose interface is gone.
-        let _ = self.write(AttachmentFacts::of(NO_INTERFACE));
+        // Not in the program: if it is pinned, its interfaces outlive this process.
+        lock(&self.shared).facts.slots[self.slot] = AttachmentFacts::of(NO_INTERFACE);
     }
 }
 
