@@ -19,7 +19,7 @@ pub struct ClassifiedPacket {
     /// Its arrival time, in nanoseconds.
     pub now: u64,
     /// The daemon's number for the interface that it came in on.
-    pub interface: u32,
+    pub interface: u64,
     /// The policy's classification of the packet's question or server name; set only if limits count by it.
     pub name_match: NameMatch,
 }

@@ -27,7 +27,7 @@ const STEP_BITS: u32 = 40;
 
 /// Stands in for an interface's number, which never names the key of a connection: a connection may
 /// change its interface.
-pub(super) const EVERY_INTERFACE: u32 = 0;
+pub(super) const EVERY_INTERFACE: u64 = 0;
 
 impl CountId {
     /// The number of bits of a word below the tag: its count.

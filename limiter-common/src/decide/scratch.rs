@@ -125,14 +125,18 @@ impl<Location> Scratch<Location> {
     /// Sets the daemon's number for the interface that the frame came in on, before all stages.
     #[inline(always)]
     pub const fn come_in_on(&mut self, interface: u32) {
-        self.packet.interface = interface;
+        self.packet.interface = interface as u64;
     }
 
     /// The daemon's number for the interface that the frame came in on.
     #[must_use]
     #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the number was set from 32 bits"
+    )]
     pub const fn interface(&self) -> u32 {
-        self.packet.interface
+        self.packet.interface as u32
     }
 
     /// The decision so far.

@@ -22,7 +22,7 @@ pub struct KeyFields<'a> {
     /// The policy's classification of the packet's question or server name; read only for limits that count by it.
     pub name_match: &'a NameMatch,
     /// The daemon's number for the interface that the packet came in on.
-    pub interface: &'a u32,
+    pub interface: &'a u64,
 }
 
 /// The mapping from packets of one family to a bucket's key. It consists of numbers, because the kernel's verifier
@@ -115,7 +115,7 @@ impl KeyMapping {
         };
         let high = match KeyPart::of_number(key_part) {
             Some(KeyPart::Subscriber) => *key_fields.subscriber,
-            Some(KeyPart::Interface) => *key_fields.interface as u64,
+            Some(KeyPart::Interface) => *key_fields.interface,
             Some(KeyPart::ServerName) => key_fields.name_match.zone,
             // The mask is 0 for a host's bucket, and for a bucket named by a question alone.
             Some(

@@ -286,7 +286,7 @@ impl Datapath {
                     facts: &facts,
                     subscriber: &class.subscriber,
                     name_match,
-                    interface,
+                    interface: &u64::from(*interface),
                 };
                 let key = limit.bucket(&key_fields, source.family.index());
                 (*interface, key)
