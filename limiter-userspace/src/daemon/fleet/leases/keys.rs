@@ -107,12 +107,6 @@ impl Keys {
         let Some(shares) = shares else {
             return;
         };
-        // An earlier version gave all keys of a limit a share.
-        let mut ids = self.limits.values().map(|limit| limit.limit.id);
-        let cleared = ids.try_for_each(|id| shares.set_limit(id, ShareWord::NONE));
-        if let Err(error) = cleared {
-            self.record(&error);
-        }
         self.active.retain(|key, active| {
             let Some(bucket) = shares.bucket(key) else {
                 return false;
