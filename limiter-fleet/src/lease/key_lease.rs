@@ -7,8 +7,10 @@ use crate::Share;
 /// wait for a lease each time.
 const IDLE_NS: u64 = 10_000_000_000;
 
-/// A change of demand by an eighth is told; a share that lacks a thirty-second is asked for.
-const TOLD_PART: u64 = 8;
+/// A fall of demand by an eighth is told, and a rise by a sixteenth: demand has an eighth more than packets need, so no
+/// packet lacks a rise that is not told. A share that lacks a thirty-second is asked for.
+const FALL_PART: u64 = 8;
+const RISE_PART: u64 = 16;
 const ASKED_PART: u64 = 32;
 
 /// A lease, as its node counts it. The node's share is this and the [minimum](super::minimum_share).
@@ -68,10 +70,10 @@ impl Lease {
     /// Whether the next call names it.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        let is_less = |one: Share, other: Share| one.is_less_by(TOLD_PART, other);
-        let differs = is_less(self.wanted, self.told) || is_less(self.told, self.wanted);
+        let falls = self.wanted.is_less_by(FALL_PART, self.told);
+        let rises = self.told.is_less_by(RISE_PART, self.wanted);
         let lacks = self.lacks(self.goal) && self.lacks(self.wanted);
-        !self.is_named && (self.is_changed || lacks || differs)
+        !self.is_named && (self.is_changed || lacks || falls || rises)
     }
 
     const fn lacks(&self, of: Share) -> bool {

@@ -7,7 +7,6 @@
 mod faults;
 mod full;
 mod good;
-pub(super) mod identity;
 pub(super) mod many;
 pub(super) mod quiet;
 mod traffic;

@@ -21,8 +21,8 @@ const STORE_OPENS: Duration = Duration::from_millis(4_500);
 /// The interval between two measurements.
 const POLL: Duration = Duration::from_millis(300);
 
-/// The budget of a limit's only busy key. Its burst is five seconds' refill, so that the refill does not
-/// hide surplus tokens.
+/// The budget of a limit's only busy key. Its burst is two seconds' refill, so that the refill between two
+/// measurements does not hide surplus tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     pub(super) limit: &'static str,
@@ -34,10 +34,10 @@ pub(super) struct Budget {
 
 impl Budget {
     /// After this time an unused bucket is full: any share of the burst refills in it.
-    pub(super) const FULL: Duration = Duration::from_millis(5_100);
+    pub(super) const FULL: Duration = Duration::from_millis(2_100);
 
     const fn burst(&self) -> u64 {
-        5 * self.rate
+        2 * self.rate
     }
 
     /// Returns the tokens that refill in a time.

@@ -16,10 +16,8 @@ use testbed::Limiter;
 
 use super::{HASH, LIMITS, NEWS, known, wait_for};
 use crate::peers::fleet::{
-    configuration,
-    five::identity::{KEYS_READ, NEW, OLD},
-    start, status,
-    store::Store,
+    KEYS_READ, NEW_KEY as NEW, configuration, start, status,
+    store::{KEY as OLD, Store},
     wait_until, write_secret,
 };
 use crate::wait;
