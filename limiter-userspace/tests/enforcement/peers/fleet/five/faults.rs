@@ -20,7 +20,7 @@ const ALL: [usize; 5] = [1, 2, 3, 4, 5];
 const TWO: [usize; 2] = [4, 5];
 
 /// After this time no bucket has more than its refill.
-const DRAINED: Duration = Duration::from_secs(4);
+const DRAINED: Duration = Duration::from_secs(2);
 
 #[test]
 fn five_flooded_nodes_admit_no_more_than_the_limit_says() -> Result<()> {

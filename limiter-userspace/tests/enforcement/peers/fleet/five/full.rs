@@ -25,9 +25,7 @@ const MOST_LINES: usize = 2;
 #[test]
 fn nodes_go_on_while_the_stores_disk_is_full() -> Result<()> {
     let nodes = ["a", "b"];
-    // Below the rate of a flood.
-    let limits = LIMITS.replace("count: 6000", "count: 1000");
-    let fleet = Fleet::among(Store::on(Disk::Small, nodes.len())?, &nodes, &limits, "")?;
+    let fleet = Fleet::among(Store::on(Disk::Small, nodes.len())?, &nodes, LIMITS, "")?;
     let [a, b] = &fleet.nodes[..] else {
         unreachable!()
     };
