@@ -1,34 +1,168 @@
 //! A *rollout* brings a policy from one node to the fleet: first to a few nodes, the *canaries*, then to the others.
 //! Unless an operator keeps it, all nodes go back by themselves.
 //!
-//! The leading node ([`Leader`]) sends the current command ([`Command`]) each second. Each other node
-//! ([`Follower`]) follows it if it may, and reports the result ([`Reply`]). The fleet's key authenticates
-//! both. The file travels beside the command, which has its SHA-256.
+//! The leading node ([`Leader`]) sends the current command ([`Command`]) each second. Each node ([`Follower`]),
+//! the leading one too, strives for the command's stage if it may, and reports its part ([`Reply`]). The fleet's
+//! key authenticates both. The file travels beside the command, which has its SHA-256.
 //!
-//! A node holds an unconfirmed policy only while it receives commands of the leading node: it goes back `hold_ms`
+//! A node holds an unconfirmed policy only while it receives commands of the leading node: it goes back `hold_ns`
 //! after the last command, even if the leading node is gone. So lost, late or withheld messages never leave
 //! one in force.
 //!
 //! A node believes a command that is fresh ([`MOST_OLD_MS`]), has a higher number than all known commands of
 //! its rollout, and belongs to no older rollout than the newest known one. So repeated commands have no effect.
 //!
-//! An operator may also keep the policy, or go back, from another node ([`Wish`]). That node adds the wish
-//! to its replies, which name the rollout and are numbered as well. The leading node treats it like a local
-//! command.
+//! An operator may also keep the policy, or go back, from another node. That node adds the wish to its replies, which
+//! name the rollout and are numbered as well. The leading node treats it like a local request.
 
-mod command;
 mod follower;
 mod leader;
-mod reply;
+mod message;
+mod status;
 #[cfg(test)]
 mod tests;
 
+use thiserror::Error;
+
 pub use self::{
-    command::{
-        Command, CommandError, HOLD_MS, MOST_CANARIES, MOST_FILE, MOST_OLD_MS, Recipients,
-        RolloutId, Step, file_digest,
+    follower::{Follower, Work},
+    leader::{Leader, LeaderMessage, MOST_FILE, RolloutPlan},
+    message::{Command, CommandError, HOLD_NS, MOST_CANARIES, MOST_OLD_MS, Reply, file_digest},
+    status::{
+        InvalidRolloutId, MOST_TEXT, NodePart, NodeState, RolloutId, RolloutNode, RolloutStage,
+        RolloutStatus,
     },
-    follower::{Act, Follower},
-    leader::{Leader, Plan, PlanError, Stage, Target},
-    reply::{MOST_TEXT, NodeState, Reply, Wish, bounded},
 };
+use crate::Name;
+
+/// Why a request about a rollout fails.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RolloutError {
+    /// Without the store, no node would receive the rollout.
+    #[error("the fleet's store is not there: look at `limiter fleet status`")]
+    NoStore,
+    /// Only one rollout runs at a time.
+    #[error("node {0} pushes a policy: wait until that is over")]
+    UnderWay(Name),
+    /// The file is too long.
+    #[error("the file has more than {MOST_FILE} bytes, the most that is pushed")]
+    TooLong,
+    /// A time is out of range.
+    #[error("the time to confirm must be from 5s to 30m, that of the canaries at most 30m")]
+    Times,
+    /// There are too many canaries.
+    #[error("name at most {MOST_CANARIES} canaries")]
+    TooMany,
+    /// No node of the fleet is alive.
+    #[error("no node has sent a heartbeat: wait some seconds, and look at `limiter fleet status`")]
+    Nobody,
+    /// No node of that name is alive.
+    #[error("no node {0} sends heartbeats: look at `limiter fleet status`")]
+    Unknown(Name),
+    /// There is no rollout.
+    #[error("no policy is pushed, and none was from here since the daemon started")]
+    Nothing,
+    /// No rollout waits for confirmation.
+    #[error("no pushed policy waits to be confirmed: run it once all nodes have it")]
+    NotWaiting,
+    /// It is too late to go back.
+    #[error("the push is over, or decided")]
+    Decided,
+}
+
+/// A node's rollouts: the one that it leads, and its part in the newest one.
+#[derive(Clone, Debug)]
+pub struct Rollouts {
+    own: Name,
+    leader: Option<Leader>,
+    /// The node's part.
+    pub follower: Follower,
+}
+
+impl Rollouts {
+    /// Returns the rollouts of a node. `newest` is the newest rollout that it began to take before it restarted.
+    #[must_use]
+    pub fn new(own: Name, newest: Option<RolloutId>) -> Self {
+        Self {
+            own: own.clone(),
+            leader: None,
+            follower: Follower::new(own, newest),
+        }
+    }
+
+    /// Begins a rollout to the live nodes.
+    pub fn begin(
+        &mut self,
+        plan: RolloutPlan,
+        alive: impl IntoIterator<Item = Name>,
+        unix_ms: u64,
+        now_ns: u64,
+    ) -> Result<RolloutStatus, RolloutError> {
+        let leads = |leader: &Leader| !leader.status().over;
+        if self.leader.as_ref().is_some_and(leads) {
+            return Err(RolloutError::UnderWay(self.own.clone()));
+        }
+        let other = self.follower.other_rollout(now_ns);
+        if let Some(other) = other.filter(|other| other.stage.is_undecided()) {
+            return Err(RolloutError::UnderWay(other.rollout.node.clone()));
+        }
+        // Above all known rollouts, even from a node with a clock that is ahead.
+        let newest = self.follower.newest();
+        let rollout = RolloutId {
+            ms: newest.map_or(unix_ms, |newest| unix_ms.max(newest.ms.saturating_add(1))),
+            node: self.own.clone(),
+        };
+        let leader = Leader::new(rollout, plan, alive, now_ns)?;
+        Ok(self.leader.insert(leader).status().clone())
+    }
+
+    /// Returns the status of the rollout that began here, for `limiter fleet push`.
+    pub fn status(&mut self, now_ns: u64) -> Result<RolloutStatus, RolloutError> {
+        let leader = self.leader.as_mut().ok_or(RolloutError::Nothing)?;
+        leader.query(now_ns);
+        // Time passes even while the store is down.
+        leader.tick(now_ns);
+        Ok(leader.status().clone())
+    }
+
+    /// Keeps the policy or takes it back on all nodes. For another node's rollout, requests it from that node,
+    /// for as long as `limiter fleet confirm` repeats its request.
+    pub fn end(&mut self, keep: bool, now_ns: u64) -> Result<RolloutStatus, RolloutError> {
+        let is_other = self.follower.other_rollout(now_ns).is_some();
+        match &mut self.leader {
+            Some(leader) if !leader.status().over || !is_other => {
+                leader.tick(now_ns);
+                leader.end(keep, "an operator has it taken back", now_ns)?;
+                Ok(leader.status().clone())
+            }
+            _ if is_other => self.follower.wish(keep, now_ns),
+            _ => Err(RolloutError::Nothing),
+        }
+    }
+
+    /// Advances the rollout that began here, and returns its message to the store, which has this command; `None`: this
+    /// node leads none.
+    pub fn lead(
+        &mut self,
+        in_store: Option<&Command>,
+        unix_ms: u64,
+        now_ns: u64,
+    ) -> Option<LeaderMessage> {
+        let leader = self.leader.as_mut().filter(|leader| !leader.is_done)?;
+        leader.tick(now_ns);
+        // Another rollout may have begun; do not overwrite its command.
+        let is_newer = |command: &Command| command.rollout > leader.status().rollout;
+        if leader.status().over && in_store.is_some_and(is_newer) {
+            leader.is_done = true;
+            return None;
+        }
+        Some(leader.message(unix_ms, now_ns))
+    }
+
+    /// Handles a reply to the rollout that began here.
+    pub fn receive(&mut self, reply: Reply, now_ns: u64) {
+        if let Some(leader) = &mut self.leader {
+            leader.receive(reply, now_ns);
+        }
+    }
+}
