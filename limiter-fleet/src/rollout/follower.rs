@@ -11,11 +11,8 @@ use crate::Name;
 
 const S: u64 = 1_000_000_000;
 
-/// How long after its last command a rollout of another node counts as under way, in nanoseconds.
+/// How long after its last command a rollout counts as under way, in nanoseconds.
 const UNDER_WAY_NS: u64 = 15 * S;
-
-/// How long after the last command a node still replies, in nanoseconds.
-const REPLIES_NS: u64 = 20 * S;
 
 /// How long a wish holds, in nanoseconds; `limiter fleet confirm` repeats it meanwhile.
 const WISH_NS: u64 = 2 * S;
@@ -163,10 +160,10 @@ impl Follower {
 
     /// Returns the reply to send now; `None`: there is no rollout, or none any more.
     pub fn reply(&mut self, now_ns: u64) -> Option<Reply> {
-        let current = self.current.as_mut()?;
-        if now_ns.saturating_sub(current.received_ns) > REPLIES_NS {
-            return None;
-        }
+        let current = self
+            .current
+            .as_mut()
+            .filter(|current| current.is_recent(now_ns))?;
         current.replied += 1;
         let wish = current.wish;
         let wish = wish.filter(|(_, at_ns)| now_ns.saturating_sub(*at_ns) < WISH_NS);
@@ -181,9 +178,11 @@ impl Follower {
 
     /// Returns the last command, if another node's rollout is under way.
     pub(super) fn other_rollout(&self, now_ns: u64) -> Option<&Command> {
-        let current = self.current.as_ref()?;
-        let is_recent = now_ns.saturating_sub(current.received_ns) < UNDER_WAY_NS;
-        (is_recent && current.command.rollout.node != self.own).then_some(&current.command)
+        let current = self
+            .current
+            .as_ref()
+            .filter(|current| current.is_recent(now_ns))?;
+        (current.command.rollout.node != self.own).then_some(&current.command)
     }
 
     /// Has the leading node know an operator's wish, for a short time, unless the rollout is decided.
@@ -213,6 +212,11 @@ impl Follower {
 }
 
 impl CurrentRollout {
+    /// Returns whether it is under way.
+    const fn is_recent(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.received_ns) < UNDER_WAY_NS
+    }
+
     /// Returns whether the file is or may be in force without being kept.
     const fn is_held(&self) -> bool {
         matches!(self.part.state, NodeState::Taking | NodeState::Holds)

@@ -147,78 +147,73 @@ impl Leader {
         }
     }
 
-    /// Keeps the policy, if the rollout waits for confirmation; or takes it back, unless it is too late.
+    /// Keeps the policy, if the rollout waits for confirmation; or takes it back, unless it is decided.
     pub(super) fn end(&mut self, keep: bool, why: &str, now_ns: u64) -> Result<(), RolloutError> {
-        let stage = self.status.stage;
-        if keep {
-            if stage != RolloutStage::Waiting {
-                return Err(RolloutError::NotWaiting);
-            }
-            self.enter(RolloutStage::Keeping, now_ns);
-        } else {
-            if !stage.is_undecided() {
-                return Err(RolloutError::Decided);
-            }
-            self.take_back(why, now_ns);
+        match (keep, self.status.stage) {
+            (true, RolloutStage::Waiting) => self.enter(RolloutStage::Keeping, now_ns),
+            (true, _) => return Err(RolloutError::NotWaiting),
+            (false, stage) if stage.is_undecided() => self.take_back(why.to_owned(), now_ns),
+            (false, _) => return Err(RolloutError::Decided),
         }
         Ok(())
     }
 
-    /// Takes the rollout back, unless it is decided.
-    fn take_back(&mut self, why: &str, now_ns: u64) {
-        if self.status.stage.is_undecided() {
-            self.status.why = Some(why.to_owned());
-            self.enter(RolloutStage::GoingBack, now_ns);
-        }
+    fn take_back(&mut self, why: String, now_ns: u64) {
+        self.status.why = Some(why);
+        self.enter(RolloutStage::GoingBack, now_ns);
     }
 
     /// Advances the rollout.
     pub(super) fn tick(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.queried_ns) > ABSENT_NS {
-            // No operator can confirm it.
-            self.take_back("the command that pushed it has ended", now_ns);
-        }
-        if let Some(why) = self.problem(now_ns) {
-            self.take_back(&why, now_ns);
-        }
-        let in_stage_ns = now_ns.saturating_sub(self.since_ns);
-        let is_late = in_stage_ns > LOST_NS;
-        let are_done = self
-            .recipients()
-            .all(|(_, node)| self.is_done_with_stage(node));
-        match self.status.stage {
-            RolloutStage::Checking if are_done => self.end_check(now_ns),
-            RolloutStage::Canaries if are_done => {
-                let since_ns = *self.well_since_ns.get_or_insert(now_ns);
-                if now_ns.saturating_sub(since_ns) >= self.plan.canary_for_ns {
-                    self.enter(RolloutStage::Others, now_ns);
-                }
-            }
-            RolloutStage::Others if are_done => self.enter(RolloutStage::Waiting, now_ns),
-            RolloutStage::Waiting => {
-                let well_ns = self.plan.canary_for_ns.min(self.plan.confirm_ns / 2);
-                if self.plan.yes && in_stage_ns > well_ns {
-                    self.enter(RolloutStage::Keeping, now_ns);
-                } else if in_stage_ns >= self.plan.confirm_ns {
-                    self.take_back("nobody has confirmed it in time", now_ns);
-                }
-            }
-            RolloutStage::Keeping if are_done || is_late => {
-                let kept = |(_, node): (&Name, &RolloutNode)| node.part.state == NodeState::Kept;
-                let stage = match (self.recipients().all(kept), self.recipients().any(kept)) {
-                    (true, _) => RolloutStage::Kept,
-                    (false, true) => RolloutStage::KeptBySome,
-                    (false, false) => RolloutStage::TakenBack,
-                };
-                self.enter(stage, now_ns);
-            }
-            RolloutStage::GoingBack if are_done || is_late => {
-                self.enter(RolloutStage::TakenBack, now_ns);
-            }
-            _ => {}
+        match self.next_stage(now_ns) {
+            Ok(stage) if stage != self.status.stage => self.enter(stage, now_ns),
+            Ok(_) => {}
+            Err(why) => self.take_back(why, now_ns),
         }
         let left_ns = (self.since_ns + self.plan.confirm_ns).saturating_sub(now_ns);
         self.status.left_ns = (self.status.stage == RolloutStage::Waiting).then_some(left_ns);
+    }
+
+    /// Returns the stage that the rollout should be at, or why it cannot go on.
+    fn next_stage(&mut self, now_ns: u64) -> Result<RolloutStage, String> {
+        if self.status.stage.is_undecided() {
+            self.check_nodes(now_ns)?;
+        }
+        let stage_ns = now_ns.saturating_sub(self.since_ns);
+        let is_done = self.recipients().all(|(_, node)| self.has_done_stage(node));
+        let is_over = is_done || stage_ns > LOST_NS;
+        Ok(match self.status.stage {
+            RolloutStage::Checking if is_done => self.choose_canaries()?,
+            RolloutStage::Canaries if is_done => {
+                let since_ns = *self.well_since_ns.get_or_insert(now_ns);
+                if now_ns.saturating_sub(since_ns) < self.plan.canary_for_ns {
+                    RolloutStage::Canaries
+                } else {
+                    RolloutStage::Others
+                }
+            }
+            RolloutStage::Others if is_done => RolloutStage::Waiting,
+            RolloutStage::Waiting => {
+                let well_ns = self.plan.canary_for_ns.min(self.plan.confirm_ns / 2);
+                if self.plan.yes && stage_ns > well_ns {
+                    RolloutStage::Keeping
+                } else if stage_ns < self.plan.confirm_ns {
+                    RolloutStage::Waiting
+                } else {
+                    return Err("nobody has confirmed it in time".to_owned());
+                }
+            }
+            RolloutStage::Keeping if is_over => {
+                let kept = |(_, node): (&Name, &RolloutNode)| node.part.state == NodeState::Kept;
+                match (self.recipients().all(kept), self.recipients().any(kept)) {
+                    (true, _) => RolloutStage::Kept,
+                    (false, true) => RolloutStage::KeptBySome,
+                    (false, false) => RolloutStage::TakenBack,
+                }
+            }
+            RolloutStage::GoingBack if is_over => RolloutStage::TakenBack,
+            stage => stage,
+        })
     }
 
     /// Returns the message to send now, at a time in milliseconds since 1970. Call it once a second.
@@ -257,8 +252,7 @@ impl Leader {
         nodes.filter(|(_, node)| node.part.state != NodeState::TakesNone)
     }
 
-    /// Returns whether a node has done its part of the stage.
-    fn is_done_with_stage(&self, node: &RolloutNode) -> bool {
+    fn has_done_stage(&self, node: &RolloutNode) -> bool {
         let state = node.part.state;
         match self.status.stage {
             RolloutStage::Checking => state == NodeState::Would,
@@ -270,54 +264,56 @@ impl Leader {
         }
     }
 
-    /// Returns the reason why the rollout cannot go on, if any.
-    fn problem(&self, now_ns: u64) -> Option<String> {
-        let problem = self.recipients().find_map(|(name, node)| {
+    /// Checks whether the rollout can go on.
+    fn check_nodes(&self, now_ns: u64) -> Result<(), String> {
+        if now_ns.saturating_sub(self.queried_ns) > ABSENT_NS {
+            // No operator can confirm it.
+            return Err("the command that pushed it has ended".to_owned());
+        }
+        let is_late = now_ns.saturating_sub(self.since_ns) > SLOW_NS;
+        for (name, node) in self.recipients() {
             let is_lost = now_ns.saturating_sub(node.received_ns) > LOST_NS;
             let why = node.part.why.as_deref().unwrap_or_default();
-            let problem = match node.part.state {
-                NodeState::Refuses => format!("refuses it: {why}"),
-                NodeState::Back => format!("went back: {why}"),
-                NodeState::Silent if is_lost => "does not answer".to_owned(),
-                _ if is_lost => "is silent".to_owned(),
-                _ => return None,
-            };
-            Some(format!("node {name} {problem}"))
-        });
-        problem.or_else(|| {
-            let is_late = now_ns.saturating_sub(self.since_ns) > SLOW_NS;
-            let slow =
-                |(_, node): &(&Name, &RolloutNode)| is_late && !self.is_done_with_stage(node);
-            let (slow, _) = self.recipients().find(slow)?;
-            Some(format!("node {slow} is not done with it in time"))
-        })
+            return Err(match node.part.state {
+                NodeState::Refuses => format!("node {name} refuses it: {why}"),
+                NodeState::Back => format!("node {name} went back: {why}"),
+                NodeState::Silent if is_lost => format!("node {name} does not answer"),
+                _ if is_lost => format!("node {name} is silent"),
+                _ if is_late && !self.has_done_stage(node) => {
+                    format!("node {name} is not done with it in time")
+                }
+                _ => continue,
+            });
+        }
+        Ok(())
     }
 
-    /// Goes on when all nodes have checked the file.
-    fn end_check(&mut self, now_ns: u64) {
-        let would = |node: &RolloutNode| node.part.state == NodeState::Would;
+    /// Chooses the canaries once all nodes would take the file; returns the next stage.
+    fn choose_canaries(&mut self) -> Result<RolloutStage, String> {
         if self.recipients().next().is_none() {
-            let why = "no node takes policies from the fleet: `fleet: {accept-policy: fleet.yaml}` has one do so";
-            self.take_back(why, now_ns);
-            return;
+            return Err(
+                "no node takes policies from the fleet: `fleet: {accept-policy: fleet.yaml}` has one do so"
+                    .to_owned(),
+            );
         }
         let nodes = &mut self.status.nodes;
+        let takes = |node: &RolloutNode| node.part.state != NodeState::TakesNone;
         if self.plan.canaries.is_empty() {
-            let recipients = nodes.values_mut().filter(|node| would(node));
+            let recipients = nodes.values_mut().filter(|node| takes(node));
             let canaries = recipients.take(self.plan.canary_count);
             canaries.for_each(|node| node.canary = true);
         }
-        let mut canaries = nodes.iter().filter(|(_, node)| node.canary).peekable();
-        let has_canaries = canaries.peek().is_some();
-        if let Some((name, _)) = canaries.find(|(_, node)| !would(node)) {
+        let stranger = nodes.iter().find(|(_, node)| node.canary && !takes(node));
+        if let Some((name, _)) = stranger {
             let why = format!("node {name}, a canary, takes no policies from the fleet");
-            self.take_back(&why, now_ns);
-        } else if self.plan.dry_run {
-            self.enter(RolloutStage::Checked, now_ns);
-        } else if has_canaries {
-            self.enter(RolloutStage::Canaries, now_ns);
-        } else {
-            self.enter(RolloutStage::Others, now_ns);
+            return Err(why);
         }
+        Ok(if self.plan.dry_run {
+            RolloutStage::Checked
+        } else if nodes.values().any(|node| node.canary) {
+            RolloutStage::Canaries
+        } else {
+            RolloutStage::Others
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use limiter_datapath::kernel::{Datapath, wall_clock_now};
+use limiter_datapath::kernel::{Datapath, monotonic_now, wall_clock_now};
 use limiter_fleet::rollout::RolloutError;
 use tokio::task::spawn_blocking;
 
@@ -75,11 +75,13 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Reply {
             Reply::to::<RolloutPlan>(rollout(&daemon, |fleet| fleet.begin_rollout(plan)))
         }
         Request::PushProgress(PushProgress) => {
-            Reply::to::<PushProgress>(rollout(&daemon, Fleet::rollout_status))
+            Reply::to::<PushProgress>(rollout(&daemon, |fleet| {
+                fleet.rollouts().status(monotonic_now())
+            }))
         }
-        Request::EndPush(EndPush { keep }) => {
-            Reply::to::<EndPush>(rollout(&daemon, |fleet| fleet.end_rollout(keep)))
-        }
+        Request::EndPush(EndPush { keep }) => Reply::to::<EndPush>(rollout(&daemon, |fleet| {
+            fleet.rollouts().end(keep, monotonic_now())
+        })),
         Request::Reload(Reload) => Reply::to::<Reload>(daemon.reloads.reload().await),
         Request::Confirm(Confirm) => {
             let confirmed = confirm::confirm(&daemon).await;

@@ -1,17 +1,18 @@
 //! `limiter fleet push`.
 
-mod question;
 mod shown;
 
 use std::{
     fs::File,
-    io::Read as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
+    pin::pin,
     time::Duration,
 };
 
 use anyhow::bail;
 use clap::Args;
+use futures_util::FutureExt as _;
 use limiter_fleet::{
     Name,
     rollout::{MOST_FILE, RolloutStage},
@@ -19,7 +20,7 @@ use limiter_fleet::{
 use limiter_policy::config::{check_pushed, duration};
 use tokio::{task::spawn_blocking, time::sleep};
 
-use self::{question::Question, shown::Progress};
+use self::shown::Progress;
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
@@ -122,7 +123,8 @@ async fn follow(args: &PushArgs, plan: RolloutPlan) -> anyhow::Result<()> {
     let mut end = EndSignals::new()?;
     let mut status = send_request(args, plan).await?;
     let mut progress = Progress::new(args.yes);
-    let mut question = Question::default();
+    // Read only once there is a question, and once: a second read would never end.
+    let mut decision = pin!(async { spawn_blocking(read_decision).await.ok().flatten() }.fuse());
     let is_quiet = args.output.json;
     while !status.over {
         if !is_quiet {
@@ -132,7 +134,7 @@ async fn follow(args: &PushArgs, plan: RolloutPlan) -> anyhow::Result<()> {
         let reported = tokio::select! {
             () = sleep(PACE) => None,
             () = end.wanted() => Some(false),
-            reply = question.reply(), if asks => Some(reply),
+            decided = &mut decision, if asks => decided,
         };
         status = match reported {
             Some(keep) => end_rollout(args, keep).await?,
@@ -155,6 +157,17 @@ async fn follow(args: &PushArgs, plan: RolloutPlan) -> anyhow::Result<()> {
             status.why.as_deref().unwrap_or("no node has kept it")
         ),
     }
+}
+
+/// Reads the operator's decision from the terminal; `None`: there is no operator, but `limiter fleet confirm` may still
+/// keep the policy.
+fn read_decision() -> Option<bool> {
+    let mut lines = io::stdin().lines().map_while(Result::ok);
+    lines.find_map(|line| match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    })
 }
 
 /// Keeps the policy or takes it back. If it is too late, returns the state, which shows the outcome.

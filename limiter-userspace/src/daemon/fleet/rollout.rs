@@ -18,7 +18,7 @@ use limiter_fleet::{
 use limiter_fleet_store::Store;
 use limiter_policy::config::folder_of;
 use tokio::task::JoinHandle;
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::{handle::Fleet, node::Node, session_end::SessionEnd, updates::Now};
 use crate::daemon::{confirm, requests::RolloutRequest, rollout::memory, shared::Daemon};
@@ -49,16 +49,6 @@ impl Fleet {
         self.rollouts().begin(plan, alive, now.ms, now.monotonic_ns)
     }
 
-    /// Returns the state of the rollout that began here.
-    pub(in crate::daemon) fn rollout_status(&self) -> Result<RolloutStatus, RolloutError> {
-        self.rollouts().status(Now::new().monotonic_ns)
-    }
-
-    /// Keeps the policy or takes it back on all nodes.
-    pub(in crate::daemon) fn end_rollout(&self, keep: bool) -> Result<RolloutStatus, RolloutError> {
-        self.rollouts().end(keep, Now::new().monotonic_ns)
-    }
-
     /// Returns the node with the newest rollout known to this node.
     pub(in crate::daemon) fn leader_name(&self) -> Option<String> {
         let rollouts = self.rollouts();
@@ -78,7 +68,7 @@ impl Fleet {
         *(self.report().pushes.entry(outcome.to_owned())).or_default() += 1;
     }
 
-    fn rollouts(&self) -> MutexGuard<'_, Rollouts> {
+    pub(in crate::daemon) fn rollouts(&self) -> MutexGuard<'_, Rollouts> {
         // After a panic elsewhere, the rollout is taken back by itself.
         self.rollouts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -277,33 +267,24 @@ impl Node {
 /// Has the daemon do this node's work, and records the node's part thereafter.
 async fn do_work(daemon: Arc<Daemon>, fleet: Arc<Fleet>, request: RolloutRequest) {
     let (rollout, work) = (request.rollout.clone(), request.work);
-    let leader = &rollout.node;
-    let done = daemon.reloads.roll_out(request).await;
-    let part = match (work, done) {
-        (Work::Check, Ok(part)) => part,
-        (Work::Take(_), Ok(part)) => {
-            let generation = part.generation.unwrap_or_default();
-            info!(
-                generation,
-                "policy {generation} is in force, which node {leader} pushes: it is reverted unless the fleet \
-                 confirms it",
-            );
+    let part = match daemon.reloads.roll_out(request).await {
+        Ok(part) => {
+            if part.state == NodeState::Kept {
+                fleet.count_rollout("kept");
+            }
             part
         }
-        (Work::Keep, Ok(part)) => {
-            fleet.count_rollout("kept");
-            part
-        }
-        (Work::Check | Work::Take(_), Err(error)) => {
-            fleet.refuse_rollout(&rollout, &error.to_string())
-        }
-        (Work::Keep, Err(error)) => {
+        Err(error) if work == Work::Keep => {
             // The policy is not kept, so end its time now.
             confirm::hold(&daemon, Duration::ZERO);
-            warn!("the policy that node {leader} pushed is not kept: {error}");
+            warn!(
+                "the policy that node {} pushed is not kept: {error}",
+                rollout.node
+            );
             fleet.count_rollout("taken_back");
             NodePart::because(NodeState::Back, &error.to_string())
         }
+        Err(error) => fleet.refuse_rollout(&rollout, &error.to_string()),
     };
     fleet.rollouts().follower.report(&rollout, part);
 }

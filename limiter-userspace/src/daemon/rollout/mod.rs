@@ -9,6 +9,7 @@ use limiter_datapath::kernel::wall_clock_now;
 use limiter_fleet::rollout::{NodePart, NodeState, Work};
 use limiter_policy::policy::diff::Diff;
 use tokio::task::spawn_blocking;
+use tracing::info;
 
 use super::{
     candidate::Candidate,
@@ -48,7 +49,13 @@ pub(super) async fn work(
             let error = taken.as_ref().err().map(ToString::to_string);
             daemon.changes().record(wall_clock_now(), error);
             service::status(daemon);
-            Ok(NodePart::in_force(NodeState::Holds, taken?))
+            let (generation, leader) = (taken?, request.rollout.node);
+            info!(
+                generation,
+                "policy {generation} is in force, which node {leader} pushes: it is reverted unless the fleet \
+                 confirms it"
+            );
+            Ok(NodePart::in_force(NodeState::Holds, generation))
         }
         Work::Keep => {
             let generation = confirm::confirm_rollout(daemon, &request.file, request.text).await?;
