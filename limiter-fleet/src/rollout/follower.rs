@@ -1,14 +1,13 @@
-//! A node's part in a rollout.
+//! A node's part in the newest rollout.
 
 use std::time::Duration;
 
 use super::{
-    RolloutError,
-    message::{Command, CommandError, Reply},
+    Rollouts,
+    error::{CommandError, RolloutError},
+    message::{Command, Reply},
     status::{NodePart, NodeState, RolloutId, RolloutStage, RolloutStatus},
 };
-use crate::Name;
-
 const S: u64 = 1_000_000_000;
 
 /// How long after its last command a rollout counts as under way, in nanoseconds.
@@ -17,17 +16,9 @@ const UNDER_WAY_NS: u64 = 15 * S;
 /// How long a wish holds, in nanoseconds; `limiter fleet confirm` repeats it meanwhile.
 const WISH_NS: u64 = 2 * S;
 
-/// A node's part in rollouts. Times are in nanoseconds of the node's clock.
-#[derive(Clone, Debug)]
-pub struct Follower {
-    own: Name,
-    newest: Option<RolloutId>,
-    current: Option<CurrentRollout>,
-}
-
 /// The rollout that the node takes part in.
 #[derive(Clone, Debug)]
-struct CurrentRollout {
+pub(super) struct CurrentRollout {
     /// The last command: the stage that the node strives for.
     command: Command,
     received_ns: u64,
@@ -49,25 +40,9 @@ pub enum Work {
     Keep,
 }
 
-impl Follower {
-    /// Returns the part of a node. `newest` is the newest rollout that it began to take before it restarted.
-    #[must_use]
-    pub const fn new(own: Name, newest: Option<RolloutId>) -> Self {
-        Self {
-            own,
-            newest,
-            current: None,
-        }
-    }
-
-    /// The newest known rollout.
-    #[must_use]
-    pub const fn newest(&self) -> Option<&RolloutId> {
-        self.newest.as_ref()
-    }
-
+impl Rollouts {
     /// Handles a command, at a time in milliseconds since 1970.
-    pub fn receive(
+    pub fn follow(
         &mut self,
         command: Command,
         unix_ms: u64,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    RolloutError,
+    error::RolloutError,
     message::{Command, HOLD_NS, MOST_CANARIES, Reply, file_digest},
     status::{NodeState, RolloutId, RolloutNode, RolloutStage, RolloutStatus},
 };
@@ -48,7 +48,7 @@ pub struct RolloutPlan {
 
 /// A rollout, on the leading node. Times are in nanoseconds of its own clock.
 #[derive(Clone, Debug)]
-pub struct Leader {
+pub(super) struct Leader {
     plan: RolloutPlan,
     status: RolloutStatus,
     /// The number of the last command.

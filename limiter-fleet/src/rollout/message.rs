@@ -4,9 +4,11 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use thiserror::Error;
 
-use super::status::{NodePart, RolloutId, RolloutStage};
+use super::{
+    error::CommandError,
+    status::{NodePart, RolloutId, RolloutStage},
+};
 use crate::{Name, replicated::MOST_AHEAD_MS};
 
 /// The most canaries that a command names.
@@ -54,56 +56,6 @@ pub struct Reply {
     pub part: NodePart,
     /// An operator on that node wants all nodes to keep the file (`true`) or to go back; `None`: neither.
     pub wish: Option<bool>,
-}
-
-/// Why a command is not followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum CommandError {
-    /// It is too old.
-    #[error("an order of a push is more than a minute old: it is repeated, or a clock is wrong")]
-    Old,
-    /// A command with its number, or a higher one, was followed.
-    #[error("an order of a push is repeated")]
-    Repeated,
-    /// It is from the future.
-    #[error("an order of a push is more than a minute ahead: a clock is wrong")]
-    Ahead,
-    /// Its rollout began too long before it, or after it.
-    #[error("an order of a push that began long ago, or has not begun")]
-    Long,
-    /// `hold_ns` is out of range.
-    #[error("an order of a push without a time to go back by itself")]
-    Hold,
-    /// It has too many names.
-    #[error("an order of a push with too many names")]
-    Names,
-    /// A newer rollout is known.
-    #[error("an order of an older push than one that is known")]
-    Older,
-    /// Another rollout is in force and not confirmed yet.
-    #[error("another push waits to be confirmed")]
-    Busy,
-    /// Its file differs from the file of earlier commands of the rollout.
-    #[error("an order of a push with another file than before")]
-    OtherFile,
-    /// The node has not checked the file: it missed the beginning of the rollout.
-    #[error("an order of a push whose beginning was not received")]
-    Unchecked,
-}
-
-impl CommandError {
-    /// Returns its name in metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Old | Self::Repeated => "push_old",
-            Self::Ahead => "push_ahead",
-            Self::Long | Self::Hold | Self::Names | Self::OtherFile => "push_wrong",
-            Self::Older => "push_older",
-            Self::Busy => "push_busy",
-            Self::Unchecked => "push_unchecked",
-        }
-    }
 }
 
 impl Command {

@@ -1,7 +1,7 @@
 //! A *rollout* brings a policy from one node to the fleet: first to a few nodes, the *canaries*, then to the others.
 //! Unless an operator keeps it, all nodes go back by themselves.
 //!
-//! The leading node ([`Leader`]) sends the current command ([`Command`]) each second. Each node ([`Follower`]),
+//! The leading node sends the current command ([`Command`]) each second. Each node,
 //! the leading one too, strives for the command's stage if it may, and reports its part ([`Reply`]). The fleet's
 //! key authenticates both. The file travels beside the command, which has its SHA-256.
 //!
@@ -15,6 +15,7 @@
 //! An operator may also keep the policy, or go back, from another node. That node adds the wish to its replies, which
 //! name the rollout and are numbered as well. The leading node treats it like a local request.
 
+mod error;
 mod follower;
 mod leader;
 mod message;
@@ -22,72 +23,45 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use thiserror::Error;
-
 pub use self::{
-    follower::{Follower, Work},
-    leader::{Leader, LeaderMessage, MOST_FILE, RolloutPlan},
-    message::{Command, CommandError, HOLD_NS, MOST_CANARIES, MOST_OLD_MS, Reply, file_digest},
+    error::{CommandError, RolloutError},
+    follower::Work,
+    leader::{LeaderMessage, MOST_FILE, RolloutPlan},
+    message::{Command, HOLD_NS, MOST_CANARIES, MOST_OLD_MS, Reply, file_digest},
     status::{
         InvalidRolloutId, MOST_TEXT, NodePart, NodeState, RolloutId, RolloutNode, RolloutStage,
         RolloutStatus,
     },
 };
+use self::{follower::CurrentRollout, leader::Leader};
 use crate::Name;
 
-/// Why a request about a rollout fails.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RolloutError {
-    /// Without the store, no node would receive the rollout.
-    #[error("the fleet's store is not there: look at `limiter fleet status`")]
-    NoStore,
-    /// Only one rollout runs at a time.
-    #[error("node {0} pushes a policy: wait until that is over")]
-    UnderWay(Name),
-    /// The file is too long.
-    #[error("the file has more than {MOST_FILE} bytes, the most that is pushed")]
-    TooLong,
-    /// A time is out of range.
-    #[error("the time to confirm must be from 5s to 30m, that of the canaries at most 30m")]
-    Times,
-    /// There are too many canaries.
-    #[error("name at most {MOST_CANARIES} canaries")]
-    TooMany,
-    /// No node of the fleet is alive.
-    #[error("no node has sent a heartbeat: wait some seconds, and look at `limiter fleet status`")]
-    Nobody,
-    /// No node of that name is alive.
-    #[error("no node {0} sends heartbeats: look at `limiter fleet status`")]
-    Unknown(Name),
-    /// There is no rollout.
-    #[error("no policy is pushed, and none was from here since the daemon started")]
-    Nothing,
-    /// No rollout waits for confirmation.
-    #[error("no pushed policy waits to be confirmed: run it once all nodes have it")]
-    NotWaiting,
-    /// It is too late to go back.
-    #[error("the push is over, or decided")]
-    Decided,
-}
-
-/// A node's rollouts: the one that it leads, and its part in the newest one.
+/// A node's rollouts: the one that it leads, and its part in the newest one. Times are in nanoseconds of the node's clock.
 #[derive(Clone, Debug)]
 pub struct Rollouts {
     own: Name,
+    /// The newest known rollout, remembered across restarts.
+    newest: Option<RolloutId>,
     leader: Option<Leader>,
-    /// The node's part.
-    pub follower: Follower,
+    current: Option<CurrentRollout>,
 }
 
 impl Rollouts {
     /// Returns the rollouts of a node. `newest` is the newest rollout that it began to take before it restarted.
     #[must_use]
-    pub fn new(own: Name, newest: Option<RolloutId>) -> Self {
+    pub const fn new(own: Name, newest: Option<RolloutId>) -> Self {
         Self {
-            own: own.clone(),
+            own,
+            newest,
             leader: None,
-            follower: Follower::new(own, newest),
+            current: None,
         }
+    }
+
+    /// The newest known rollout.
+    #[must_use]
+    pub const fn newest(&self) -> Option<&RolloutId> {
+        self.newest.as_ref()
     }
 
     /// Begins a rollout to the live nodes.
@@ -102,12 +76,12 @@ impl Rollouts {
         if self.leader.as_ref().is_some_and(leads) {
             return Err(RolloutError::UnderWay(self.own.clone()));
         }
-        let other = self.follower.other_rollout(now_ns);
+        let other = self.other_rollout(now_ns);
         if let Some(other) = other.filter(|other| other.stage.is_undecided()) {
             return Err(RolloutError::UnderWay(other.rollout.node.clone()));
         }
         // Above all known rollouts, even from a node with a clock that is ahead.
-        let newest = self.follower.newest();
+        let newest = self.newest.as_ref();
         let rollout = RolloutId {
             ms: newest.map_or(unix_ms, |newest| unix_ms.max(newest.ms.saturating_add(1))),
             node: self.own.clone(),
@@ -128,14 +102,14 @@ impl Rollouts {
     /// Keeps the policy or takes it back on all nodes. For another node's rollout, requests it from that node,
     /// for as long as `limiter fleet confirm` repeats its request.
     pub fn end(&mut self, keep: bool, now_ns: u64) -> Result<RolloutStatus, RolloutError> {
-        let is_other = self.follower.other_rollout(now_ns).is_some();
+        let is_other = self.other_rollout(now_ns).is_some();
         match &mut self.leader {
             Some(leader) if !leader.status().over || !is_other => {
                 leader.tick(now_ns);
                 leader.end(keep, "an operator has it taken back", now_ns)?;
                 Ok(leader.status().clone())
             }
-            _ if is_other => self.follower.wish(keep, now_ns),
+            _ if is_other => self.wish(keep, now_ns),
             _ => Err(RolloutError::Nothing),
         }
     }

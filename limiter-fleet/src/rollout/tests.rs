@@ -60,23 +60,21 @@ impl Node {
     fn receive(&mut self, command: &Command, second: u64) -> Result<(), CommandError> {
         let unix_ms = NOW_MS + 1_000 * second;
         let hold_s = command.hold_ns / S;
-        self.rollouts
-            .follower
-            .receive(command.clone(), unix_ms, second * S)?;
+        self.rollouts.follow(command.clone(), unix_ms, second * S)?;
         self.until_s = self.until_s.map(|until_s| until_s.max(second + hold_s));
         Ok(())
     }
 
     fn work(&mut self, second: u64) {
-        let follower = &mut self.rollouts.follower;
+        let rollouts = &mut self.rollouts;
         let is_over = self.until_s.is_some_and(|until_s| until_s <= second);
-        if is_over || follower.must_go_back() {
+        if is_over || rollouts.must_go_back() {
             (self.has_new, self.until_s) = (false, None);
         }
         if self.until_s.is_none() {
-            follower.went_back();
+            rollouts.went_back();
         }
-        let Some((command, work)) = follower.work() else {
+        let Some((command, work)) = rollouts.work() else {
             return;
         };
         let part = match work {
@@ -90,7 +88,7 @@ impl Node {
                 NodePart::in_force(NodeState::Kept, 2)
             }
         };
-        follower.report(&command.rollout, part);
+        rollouts.report(&command.rollout, part);
     }
 }
 
@@ -162,7 +160,7 @@ impl World {
             }
             node.work(second);
             if !node.is_gone {
-                replies.extend(node.rollouts.follower.reply(now_ns));
+                replies.extend(node.rollouts.reply(now_ns));
             }
         }
         for reply in &replies {
@@ -372,7 +370,7 @@ fn whatever_is_repeated_puts_nothing_in_force() {
                 node.work(second);
                 assert!(!node.has_new);
             }
-            let newest = node.rollouts.follower.newest().cloned();
+            let newest = node.rollouts.newest().cloned();
             node.rollouts = Rollouts::new(name("x"), newest);
         }
     }
@@ -429,17 +427,17 @@ fn a_command_during_work_is_followed_thereafter() {
         });
     node.receive(&take, 12).unwrap();
     let hold = std::time::Duration::from_mins(1);
-    let work = node.rollouts.follower.work();
+    let work = node.rollouts.work();
     assert_eq!(work, Some((take.clone(), Work::Take(hold))));
     node.receive(&back, 13).unwrap();
-    let follower = &mut node.rollouts.follower;
+    let rollouts = &mut node.rollouts;
     let holds = NodePart::in_force(NodeState::Holds, 2);
-    follower.report(&back.rollout, holds.clone());
-    assert!(follower.must_go_back() && follower.went_back() && !follower.went_back());
+    rollouts.report(&back.rollout, holds.clone());
+    assert!(rollouts.must_go_back() && rollouts.went_back() && !rollouts.went_back());
     // A result for another rollout is none for this one.
     take.rollout.ms -= 1;
-    follower.report(&take.rollout, holds);
-    assert_eq!(follower.reply(13 * S).unwrap().part.state, NodeState::Back);
+    rollouts.report(&take.rollout, holds);
+    assert_eq!(rollouts.reply(13 * S).unwrap().part.state, NodeState::Back);
     // A rollout has one file.
     (back.number, back.sha256) = (52, file_digest(b"other"));
     assert_eq!(node.receive(&back, 14), Err(CommandError::OtherFile));

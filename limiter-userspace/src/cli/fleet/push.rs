@@ -78,7 +78,11 @@ fn parse_canaries(text: &str) -> Result<Canaries, String> {
     }
     let names = text.split(',').map(|name| {
         let name = name.trim();
-        Name::try_from(name).map_err(|_| format!("'{name}' is no name of a node"))
+        Name::try_from(name).map_err(|_| {
+            format!(
+                "expected a number of nodes, or names such as a,b: '{name}' is no name of a node"
+            )
+        })
     });
     Ok((0, names.collect::<Result<_, _>>()?))
 }
@@ -123,7 +127,7 @@ async fn follow(args: &PushArgs, plan: RolloutPlan) -> anyhow::Result<()> {
     let mut end = EndSignals::new()?;
     let mut status = send_request(args, plan).await?;
     let mut progress = Progress::new(args.yes);
-    // Read only once there is a question, and once: a second read would never end.
+    // It reads nothing before there is a question, and never ends a second time.
     let mut decision = pin!(async { spawn_blocking(read_decision).await.ok().flatten() }.fuse());
     let is_quiet = args.output.json;
     while !status.over {

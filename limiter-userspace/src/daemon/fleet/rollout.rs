@@ -52,7 +52,7 @@ impl Fleet {
     /// Returns the node with the newest rollout known to this node.
     pub(in crate::daemon) fn leader_name(&self) -> Option<String> {
         let rollouts = self.rollouts();
-        let newest = rollouts.follower.newest();
+        let newest = rollouts.newest();
         newest.map(|rollout| rollout.node.to_string())
     }
 
@@ -125,11 +125,7 @@ impl Node {
         let sent = self.lead(store, in_store.as_deref()).await?;
         self.follow(&sent.or(in_store).unwrap_or_default());
         self.begin_work(store).await?;
-        let reply = self
-            .fleet
-            .rollouts()
-            .follower
-            .reply(Now::new().monotonic_ns);
+        let reply = self.fleet.rollouts().reply(Now::new().monotonic_ns);
         if let Some(reply) = reply {
             let authenticated = self.envelopes.replies.write(&reply);
             store.reply(reply.node.as_str(), &authenticated).await?;
@@ -193,8 +189,7 @@ impl Node {
         let received = self
             .fleet
             .rollouts()
-            .follower
-            .receive(command, now.ms, now.monotonic_ns);
+            .follow(command, now.ms, now.monotonic_ns);
         match (received, hold) {
             (Ok(()), Some(hold)) => confirm::hold(&self.daemon, hold),
             (Ok(()), None) => {}
@@ -208,7 +203,7 @@ impl Node {
     fn record_return(&self) {
         if !self.rollout_work.is_running()
             && !confirm::awaits_fleet(&self.daemon)
-            && self.fleet.rollouts().follower.went_back()
+            && self.fleet.rollouts().went_back()
         {
             let leader = self.fleet.leader_name().unwrap_or_default();
             warn!("the policy that node {leader} pushed is taken back");
@@ -222,8 +217,8 @@ impl Node {
             return Ok(());
         }
         let (work, must_go_back) = {
-            let follower = &mut self.fleet.rollouts().follower;
-            (follower.work(), follower.must_go_back())
+            let mut rollouts = self.fleet.rollouts();
+            (rollouts.work(), rollouts.must_go_back())
         };
         if must_go_back {
             confirm::hold(&self.daemon, Duration::ZERO);
@@ -259,7 +254,7 @@ impl Node {
             (Ok(None), _) => NodeState::TakesNone.into(),
             (Err(why), _) => self.fleet.refuse_rollout(&rollout, why),
         };
-        self.fleet.rollouts().follower.report(&rollout, part);
+        self.fleet.rollouts().report(&rollout, part);
         Ok(())
     }
 }
@@ -286,5 +281,5 @@ async fn do_work(daemon: Arc<Daemon>, fleet: Arc<Fleet>, request: RolloutRequest
         }
         Err(error) => fleet.refuse_rollout(&rollout, &error.to_string()),
     };
-    fleet.rollouts().follower.report(&rollout, part);
+    fleet.rollouts().report(&rollout, part);
 }

@@ -132,6 +132,7 @@ const fn meaning(state: NodeState) -> &'static str {
 #[cfg(test)]
 mod tests {
     use limiter_fleet::rollout::{NodePart, RolloutNode};
+    use serde_json::json;
 
     use super::*;
 
@@ -177,6 +178,24 @@ mod tests {
              a            –       would take it\n\
              b            –       would take it\n\
              c            –       refuses: the guard; says so\n"
+        );
+    }
+
+    #[test]
+    fn the_json_has_these_fields() {
+        let nodes = [("a", NodePart::in_force(NodeState::Holds, 2))];
+        let status = status(RolloutStage::GoingBack, &nodes);
+        let expected = json!({
+            "push": "1 a", "sha256": "00", "stage": "going-back", "over": false,
+            "why": "node c refuses it", "left_ns": 20_000_000_000_u64,
+            "nodes": {"a": {
+                "canary": false, "state": "holds", "why": null, "generation": 2, "diff": null,
+            }},
+        });
+        assert_eq!(serde_json::to_value(&status).unwrap(), expected);
+        assert_eq!(
+            serde_json::from_value::<RolloutStatus>(expected).unwrap(),
+            status
         );
     }
 
