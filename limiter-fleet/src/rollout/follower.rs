@@ -76,7 +76,8 @@ impl Rollouts {
         Ok(())
     }
 
-    /// Returns the work to begin now, and the command that wants it. Ask only once earlier work is [reported](Self::report).
+    /// Returns the work to begin now, and the command that wants it. Ask only once earlier work is
+    /// [reported](Self::report).
     pub fn work(&mut self) -> Option<(Command, Work)> {
         let current = self.current.as_mut()?;
         let Command {
@@ -161,6 +162,7 @@ impl Rollouts {
     }
 
     /// Has the leading node know an operator's wish, for a short time, unless the rollout is decided.
+    /// Returns the status as of the last command.
     pub(super) fn wish(&mut self, keep: bool, now_ns: u64) -> Result<RolloutStatus, RolloutError> {
         let current = self.current.as_mut().ok_or(RolloutError::Nothing)?;
         let Command {
@@ -169,19 +171,15 @@ impl Rollouts {
             stage,
             ..
         } = current.command.clone();
-        let stage = match stage {
-            _ if keep && stage.keeps() => RolloutStage::Keeping,
-            _ if !keep && stage.goes_back() => RolloutStage::GoingBack,
+        match stage {
+            _ if keep && stage.keeps() || !keep && stage.goes_back() => {}
             RolloutStage::Checking | RolloutStage::Canaries if keep => {
                 return Err(RolloutError::NotWaiting);
             }
             // The leading node may not know yet that all nodes hold the file.
-            _ if stage.is_undecided() => {
-                current.wish = Some((keep, now_ns));
-                RolloutStage::Requested
-            }
+            _ if stage.is_undecided() => current.wish = Some((keep, now_ns)),
             _ => return Err(RolloutError::Decided),
-        };
+        }
         Ok(RolloutStatus::new(rollout, sha256, stage))
     }
 }

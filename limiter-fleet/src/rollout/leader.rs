@@ -240,9 +240,7 @@ impl Leader {
     }
 
     fn enter(&mut self, stage: RolloutStage, now_ns: u64) {
-        self.status.stage = stage;
-        self.status.over = !stage.is_undecided()
-            && !matches!(stage, RolloutStage::Keeping | RolloutStage::GoingBack);
+        self.status.enter(stage);
         self.since_ns = now_ns;
     }
 

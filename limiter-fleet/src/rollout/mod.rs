@@ -28,15 +28,13 @@ pub use self::{
     follower::Work,
     leader::{LeaderMessage, MOST_FILE, RolloutPlan},
     message::{Command, HOLD_NS, MOST_CANARIES, MOST_OLD_MS, Reply, file_digest},
-    status::{
-        InvalidRolloutId, MOST_TEXT, NodePart, NodeState, RolloutId, RolloutNode, RolloutStage,
-        RolloutStatus,
-    },
+    status::{MOST_TEXT, NodePart, NodeState, RolloutId, RolloutNode, RolloutStage, RolloutStatus},
 };
 use self::{follower::CurrentRollout, leader::Leader};
 use crate::Name;
 
-/// A node's rollouts: the one that it leads, and its part in the newest one. Times are in nanoseconds of the node's clock.
+/// A node's rollouts: the one that it leads, and its part in the newest one. Times are in nanoseconds of the node's
+/// clock.
 #[derive(Clone, Debug)]
 pub struct Rollouts {
     own: Name,
@@ -99,8 +97,8 @@ impl Rollouts {
         Ok(leader.status().clone())
     }
 
-    /// Keeps the policy or takes it back on all nodes. For another node's rollout, requests it from that node,
-    /// for as long as `limiter fleet confirm` repeats its request.
+    /// Keeps the policy or takes it back on all nodes. Requests it from the leading node, if that is another one: then the
+    /// returned stage is undecided, and `limiter fleet confirm` repeats its request.
     pub fn end(&mut self, keep: bool, now_ns: u64) -> Result<RolloutStatus, RolloutError> {
         let is_other = self.other_rollout(now_ns).is_some();
         match &mut self.leader {

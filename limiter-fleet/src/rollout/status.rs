@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::Name;
 
@@ -23,11 +22,6 @@ pub struct RolloutId {
     pub node: Name,
 }
 
-/// A text is not the id of a rollout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("expected a number and the name of a node")]
-pub struct InvalidRolloutId;
-
 impl fmt::Display for RolloutId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {}", self.ms, self.node)
@@ -41,14 +35,14 @@ impl From<RolloutId> for String {
 }
 
 impl TryFrom<String> for RolloutId {
-    type Error = InvalidRolloutId;
+    type Error = &'static str;
 
-    fn try_from(text: String) -> Result<Self, InvalidRolloutId> {
-        let (ms, node) = text.split_once(' ').ok_or(InvalidRolloutId)?;
-        Ok(Self {
-            ms: ms.parse().map_err(|_| InvalidRolloutId)?,
-            node: node.try_into().map_err(|_| InvalidRolloutId)?,
-        })
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let parts = text.split_once(' ').and_then(|(ms, node)| {
+            let (ms, node) = (ms.parse().ok()?, node.try_into().ok()?);
+            Some(Self { ms, node })
+        });
+        parts.ok_or("expected a number and the name of a node")
     }
 }
 
@@ -76,8 +70,6 @@ pub enum RolloutStage {
     KeptBySome,
     /// It is over: no node has kept the file.
     TakenBack,
-    /// This node has sent the leading node an operator's wish. No command has this stage.
-    Requested,
 }
 
 impl RolloutStage {
@@ -87,6 +79,14 @@ impl RolloutStage {
         matches!(
             self,
             Self::Checking | Self::Canaries | Self::Others | Self::Waiting
+        )
+    }
+
+    /// Returns whether the leading node waits for no node any more.
+    const fn is_over(self) -> bool {
+        matches!(
+            self,
+            Self::Checked | Self::Kept | Self::KeptBySome | Self::TakenBack
         )
     }
 
@@ -122,13 +122,17 @@ pub struct RolloutStatus {
 }
 
 impl RolloutStatus {
+    pub(super) const fn enter(&mut self, stage: RolloutStage) {
+        (self.stage, self.over) = (stage, stage.is_over());
+    }
+
     /// Returns the status of a rollout at a stage, without its nodes.
     pub(super) const fn new(rollout: RolloutId, sha256: String, stage: RolloutStage) -> Self {
         Self {
             rollout,
             sha256,
             stage,
-            over: false,
+            over: stage.is_over(),
             why: None,
             left_ns: None,
             nodes: BTreeMap::new(),

@@ -214,7 +214,7 @@ fn first_a_canary_then_all_then_kept() {
 fn an_operator_on_another_node_has_it_kept_or_taken_back() {
     for (keep, end) in [(true, "abc Kept"), (false, " TakenBack")] {
         let mut world = World::after(15, |_| ());
-        assert_eq!(world.end("c", keep), Ok(RolloutStage::Requested));
+        assert_eq!(world.end("c", keep), Ok(RolloutStage::Waiting));
         world.run(5);
         assert_eq!(world.state(), end);
         // It is decided, there too.
@@ -494,8 +494,7 @@ fn ids_and_texts_are_bounded() {
     let id = RolloutId::try_from("17 fra-1".to_owned()).unwrap();
     assert_eq!(id.to_string(), "17 fra-1");
     for wrong in ["", "1", "x a", "1 ", "1 A", "-1 a"] {
-        let id = RolloutId::try_from(wrong.to_owned());
-        assert_eq!(id, Err(InvalidRolloutId), "{wrong}");
+        assert!(RolloutId::try_from(wrong.to_owned()).is_err(), "{wrong}");
     }
     let diff = |text: &str| NodePart::would(text).diff.unwrap();
     assert_eq!(&*diff("one\n  two\u{1b}[1m\n"), "one\n  two [1m");

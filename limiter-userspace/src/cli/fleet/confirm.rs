@@ -8,7 +8,6 @@ use std::{
 
 use anyhow::bail;
 use clap::Args;
-use limiter_fleet::rollout::RolloutStage;
 
 use crate::{
     cli::{
@@ -37,7 +36,7 @@ pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
     let begun = Instant::now();
     let status = loop {
         let status = args.read.query_daemon(EndPush { keep })?;
-        if status.stage != RolloutStage::Requested {
+        if !status.stage.is_undecided() {
             break status;
         }
         if begun.elapsed() > PATIENCE {

@@ -73,8 +73,7 @@ impl Progress {
             RolloutStage::Checked
             | RolloutStage::Kept
             | RolloutStage::KeptBySome
-            | RolloutStage::TakenBack
-            | RolloutStage::Requested => show_nodes(out, status)?,
+            | RolloutStage::TakenBack => show_nodes(out, status)?,
         }
         Ok(())
     }
