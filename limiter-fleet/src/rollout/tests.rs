@@ -336,6 +336,16 @@ fn a_node_that_falls_silent_takes_it_back() {
 }
 
 #[test]
+fn a_node_that_does_not_end_its_check_takes_it_back() {
+    let mut world = World::after(0, |_| ());
+    world.node("c").checked = NodeState::Checking.into();
+    world.run(119);
+    assert_eq!(world.state(), " Checking");
+    world.run(3);
+    assert_eq!(world.why(), "node c is not done with it in time");
+}
+
+#[test]
 fn all_go_back_when_the_leading_node_is_gone() {
     for after in 1..25 {
         let mut world = World::after(after, |_| ());
