@@ -67,7 +67,7 @@ impl Store {
     /// # Errors
     ///
     /// The store has failed, or the outcome is unknown.
-    pub async fn remove_rollout(&mut self, nodes: &[String]) -> Result<(), StoreError> {
+    pub async fn remove_rollout(&mut self, nodes: &[&str]) -> Result<(), StoreError> {
         self.delete(Self::ROLLOUT, &[COMMAND, FILE]).await?;
         self.delete(Self::REPLIES, nodes).await
     }

@@ -208,9 +208,7 @@ mod tests {
         bans::{BanId, BanState, BanUpdate},
         heartbeat::Heartbeat,
         replicated::{MOST_UPDATES, Stamp},
-        rollout::{
-            Command, MOST_CANARIES, MOST_TEXT, NodeState, Recipients, Reply, RolloutId, Step, Wish,
-        },
+        rollout::{Command, MOST_CANARIES, MOST_TEXT, NodePart, Reply, RolloutId, RolloutStage},
         sources::{Proof, Source, SourceKey, SourceUpdate},
     };
 
@@ -274,9 +272,10 @@ mod tests {
             },
             number: u64::MAX,
             ms: u64::MAX,
-            file: [0xff; 32],
-            hold_ms: u64::MAX,
-            step: Step::Take(Recipients::Some(vec![node; MOST_CANARIES])),
+            sha256: "f".repeat(64),
+            hold_ns: u64::MAX,
+            stage: RolloutStage::Canaries,
+            canaries: vec![node; MOST_CANARIES],
         }
     }
 
@@ -309,10 +308,10 @@ mod tests {
             rollout: longest_command().rollout,
             node: longest_stamp().node,
             number: u64::MAX,
-            state: NodeState::Would("x".repeat(MOST_TEXT).into()),
-            wish: Some(Wish::Back),
+            part: NodePart::would(&"x".repeat(MOST_TEXT)),
+            wish: Some(false),
         };
-        assert!(reply.is_right());
+        assert!(reply.part.is_right());
         assert_eq!(replies.read(&replies.write(&reply)), Ok(reply));
     }
 
@@ -365,7 +364,7 @@ mod tests {
                 let _ = command.check(0);
             }
             if let Ok(reply) = envelope.read::<Reply>(&message) {
-                let _ = reply.is_right();
+                let _ = reply.part.is_right();
             }
         }
 

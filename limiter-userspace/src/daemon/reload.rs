@@ -38,7 +38,7 @@ pub(super) async fn on_request(
                 }
                 RequestBatch::Other(PolicyRequest::Rollout(request, reply)) => {
                     // The fleet's node may have ended; the log says it too.
-                    let _ = reply.send(rollout::step(daemon, &mut files, &mut feeds, request).await);
+                    let _ = reply.send(rollout::work(daemon, &mut files, &mut feeds, request).await);
                     continue;
                 }
             },

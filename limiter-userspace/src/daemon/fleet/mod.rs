@@ -6,7 +6,7 @@
 //! bans, and known sources (`sources/`), from scans of the kernel's table. `limiter-fleet` orders and checks
 //! the updates. This node's guard and policy decide which of them it enforces (`enforce.rs`). Without a
 //! store, enforcement stays as it is, and local changes wait, one entry per key. `leases/` is this node's part
-//! in shared budgets, and `rollout/` in rollouts.
+//! in shared budgets, and `rollout.rs` in rollouts.
 
 mod access;
 mod bans;
@@ -45,7 +45,6 @@ use tracing::{info, warn};
 pub(super) use self::{
     handle::{Fleet, NoFleet},
     leases::start as start_leases,
-    rollout::RolloutError,
 };
 use self::{jitter::jittered, node::Node, session_end::SessionEnd};
 use super::{shared::Daemon, worker::Worker};

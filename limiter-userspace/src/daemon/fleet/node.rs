@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tracing::{info, warn};
 
 use super::{
-    bans::Bans, handle::Fleet, key_file::KeyFile, replica::Replica, rollout::Rollouts,
+    bans::Bans, handle::Fleet, key_file::KeyFile, replica::Replica, rollout::RolloutWork,
     sources::Sources, updates::Now, warnings::Warnings,
 };
 use crate::daemon::shared::Daemon;
@@ -42,8 +42,7 @@ pub(super) struct Node {
     /// `None`: this node does not share known sources.
     pub(super) sources: Option<Replica<Sources>>,
     pub(super) envelopes: Envelopes,
-    /// Its part in rollouts.
-    pub(super) rollouts: Rollouts,
+    pub(super) rollout_work: RolloutWork,
     /// Whether a response was too long: then the node reads little at once.
     pub(super) is_careful: bool,
     /// The reasons logged since there was a connection.
@@ -64,7 +63,7 @@ impl Node {
             bans: Replica::new(bans, &fleet, keys),
             sources,
             envelopes: Envelopes::new(&fleet.settings.name, keys),
-            rollouts: Rollouts::new(&daemon, &fleet),
+            rollout_work: RolloutWork::new(&daemon, &fleet),
             is_careful: false,
             warnings: Warnings::default(),
             key_file: KeyFile::new(&fleet.settings.key_file),
