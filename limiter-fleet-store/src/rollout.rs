@@ -2,7 +2,7 @@
 
 use redis::cmd;
 
-use super::{error::StoreError, store::Store};
+use super::{query::StoreError, store::Store};
 
 /// The field of the current command.
 const COMMAND: &str = "order";

@@ -1,10 +1,10 @@
 //! The commands on streams.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd};
+use redis::{Cmd, aio::MultiplexedConnection, cmd};
 
-use super::{error::StoreError, position::Position, query::query};
+use super::query::{StoreError, query};
 
 /// The most messages or fields to read at once.
 pub(crate) const MOST_AT_ONCE: usize = 256;
@@ -15,6 +15,43 @@ const WAIT: Duration = Duration::from_secs(1);
 /// The name of the only field of messages.
 pub(crate) const FIELD: &str = "m";
 
+/// The position of a message in a stream: a time in milliseconds, and a sequence number within that
+/// millisecond.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    ms: u64,
+    number: u64,
+}
+
+impl Position {
+    /// The last position: a stream with a message there takes no others.
+    pub const LAST: Self = Self {
+        ms: u64::MAX,
+        number: u64::MAX,
+    };
+
+    /// Returns the time, in milliseconds since 1970 by the store's clock, and the sequence number.
+    #[must_use]
+    pub const fn parts(self) -> (u64, u64) {
+        (self.ms, self.number)
+    }
+
+    /// Reads a position in the store's format; `None`: the text is malformed.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let (ms, number) = std::str::from_utf8(text).ok()?.split_once('-')?;
+        Some(Self {
+            ms: ms.parse().ok()?,
+            number: number.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}", self.ms, self.number)
+    }
+}
+
 /// Messages of a stream.
 #[derive(Debug, Default)]
 pub struct News {
@@ -23,6 +60,9 @@ pub struct News {
     /// The position to continue after; `None`: there were no messages.
     pub next: Option<Position>,
 }
+
+/// Messages of a stream as the store sends them: each with its position, its fields and their values.
+type Messages = Vec<(Vec<u8>, Vec<Vec<u8>>)>;
 
 /// Returns the position of the newest message, or the first possible position if the stream is empty.
 pub(crate) async fn newest(
@@ -68,7 +108,7 @@ pub(crate) async fn read(
     for (_, after) in streams {
         read.arg(after.to_string());
     }
-    let found: Option<Vec<(String, Value)>> = query(connection, &read).await?;
+    let found: Option<Vec<(String, Messages)>> = query(connection, &read).await?;
     let mut all: Vec<_> = streams.iter().map(|_| News::default()).collect();
     for (name, found) in found.unwrap_or_default() {
         let number = streams.iter().position(|(stream, _)| *stream == name);
@@ -91,13 +131,9 @@ pub(crate) fn idle(stream: &str) -> [Cmd; 3] {
 }
 
 /// Reads messages with their positions. Skips messages without the field: another program wrote them.
-pub(crate) fn messages(found: Value) -> Result<News, StoreError> {
-    let Value::Array(all) = found else {
-        return Err(StoreError::Response);
-    };
+fn messages(found: Messages) -> Result<News, StoreError> {
     let mut news = News::default();
-    for one in all {
-        let (position, fields) = <(Vec<u8>, Vec<Vec<u8>>)>::from_redis_value(one)?;
+    for (position, fields) in found {
         news.next = Some(Position::parse(&position).ok_or(StoreError::Response)?);
         let mut fields = fields.into_iter();
         if fields.next().is_some_and(|field| field == FIELD.as_bytes()) {
@@ -111,26 +147,34 @@ pub(crate) fn messages(found: Value) -> Result<News, StoreError> {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Value {
-        Value::BulkString(text.into())
-    }
-
     #[test]
     fn messages_of_others_are_left_out() {
         let message = |id: &str, fields: &[&str]| {
-            let fields = fields.iter().map(|field| text(field)).collect();
-            Value::Array(vec![text(id), Value::Array(fields)])
+            let fields = fields.iter().map(|field| field.as_bytes().to_vec());
+            (id.as_bytes().to_vec(), fields.collect())
         };
-        let found = Value::Array(vec![
+        let found = vec![
             message("1-0", &["m", "one"]),
             message("1-1", &["x", "other"]),
             message("2-0", &["m", "two", "x", "more"]),
             message("3-0", &[]),
-        ]);
+        ];
         let news = messages(found).unwrap();
         assert_eq!(news.messages, [b"one", b"two"]);
         assert_eq!(news.next.unwrap().to_string(), "3-0");
-        assert!(messages(Value::Nil).is_err());
-        assert!(messages(Value::Array(vec![message("x", &[])])).is_err());
+        assert!(messages(vec![message("x", &[])]).is_err());
+    }
+
+    #[test]
+    fn positions() {
+        let position = Position::parse(b"1700000000000-3").unwrap();
+        assert_eq!(position.to_string(), "1700000000000-3");
+        assert_eq!(position.parts(), (1_700_000_000_000, 3));
+        assert!(Position::parse(b"9-0").unwrap() < Position::parse(b"10-0").unwrap());
+        let last = Position::parse(b"18446744073709551615-18446744073709551615");
+        assert_eq!(last, Some(Position::LAST));
+        for text in [&b""[..], b"1", b"-1", b"1-", b"a-1", b"1-\xff"] {
+            assert_eq!(Position::parse(text), None);
+        }
     }
 }

@@ -258,3 +258,33 @@ fn names_are_in_memory_once_and_not_for_ever() {
     map.forget(NOW + 2 * AFTERWARDS_MS);
     assert!(map.names.is_empty() && map.is_empty());
 }
+
+/// Returns the outcome of an update about a ban that has held here since NOW, and whether there is something to send.
+fn after(ms: u64, value: BanState) -> (MergeOutcome, bool) {
+    let mut map = map();
+    map.seed(id(1), NOW, state(Some(NOW + 9_000)));
+    let update = BanUpdate {
+        key: id(1),
+        stamp: Stamp { ms, node: name(1) },
+        ends_ms: value.ends_ms().max(NOW + 9_000),
+        value,
+    };
+    let taken = map.take(update, NOW);
+    map.record_seeds();
+    (taken, map.unsent() > 0)
+}
+
+#[test]
+fn bans_from_before_the_fleet_was_read() {
+    // The update is about the same ban.
+    let same = after(NOW - 5, state(Some(NOW + 8_000)));
+    assert_eq!(same, (MergeOutcome::Known, false));
+    // The update has another end or lifts the ban, and is later or earlier.
+    let other = after(NOW + 5, state(Some(NOW + 1_000)));
+    assert_eq!(other, (MergeOutcome::New, false));
+    assert_eq!(after(NOW + 5, BanState::Lifted), (MergeOutcome::New, false));
+    assert_eq!(
+        after(NOW - 5, BanState::Lifted),
+        (MergeOutcome::Known, true)
+    );
+}

@@ -87,7 +87,7 @@ fn sources_that_come_from_elsewhere() {
 }
 
 #[track_caller]
-fn check(expected: Result<(), UpdateRefusal>, change: impl FnOnce(&mut SourceUpdate)) {
+fn check(expected: Result<(), Refusal>, change: impl FnOnce(&mut SourceUpdate)) {
     let mut update = update("b", NOW, source(1), proof(NOW_S + LONGEST_S));
     change(&mut update);
     assert_eq!(update.check(64, NOW), expected, "{update:?}");
@@ -222,6 +222,18 @@ fn only_changes_are_sent() {
     assert_eq!(sent[0].check(64, NOW), Ok(()));
 }
 
+/// Renews this node's proofs, a page at a time.
+fn renew(map: &mut Replicated<Proof>, now_ms: u64, stays: impl Fn(Source) -> bool) {
+    let mut next = Some(SourceKey::first_of(Source::V4([0; 4])));
+    while let Some(first) = next {
+        let (sources, after) = map.page(first, 2);
+        for source in sources {
+            map.renew(source, stays(source), now_ms);
+        }
+        next = after;
+    }
+}
+
 #[test]
 fn proofs_are_taken_back_and_repeated() {
     let mut map = map();
@@ -230,14 +242,14 @@ fn proofs_are_taken_back_and_repeated() {
     }
     map.take(update("b", NOW, source(4), proof(NOW_S + 900)), NOW);
     assert_eq!(unsent(&mut map).len(), 3);
-    map.keep(NOW, |kept, _| kept != source(2));
+    renew(&mut map, NOW, |kept| kept != source(2));
     assert_eq!(
         unsent(&mut map),
         [proof(0)].map(|gone| Proof { since_s: 0, ..gone })
     );
-    map.keep(NOW + REPEATED_MS - 1, |_, _| true);
+    renew(&mut map, NOW + REPEATED_MS - 1, |_| true);
     assert_eq!(map.unsent(), 0);
-    map.keep(NOW + REPEATED_MS, |_, _| true);
+    renew(&mut map, NOW + REPEATED_MS, |_| true);
     assert_eq!(unsent(&mut map), [proof(NOW_S + 900_000); 2]);
     assert!(map.prove(source(2), proof(NOW_S + 900), MARGIN_S, NOW));
     assert_eq!(unsent(&mut map), [proof(NOW_S + 900)]);

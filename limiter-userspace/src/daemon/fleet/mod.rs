@@ -8,7 +8,6 @@
 //! store, enforcement stays as it is, and local changes wait, one entry per key. `leases/` is this node's part
 //! in shared budgets, and `rollout/` in rollouts.
 
-mod access;
 mod bans;
 mod enforce;
 mod handle;
@@ -93,7 +92,7 @@ pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io
 }
 
 async fn live(mut node: Node) -> Infallible {
-    node.bans.shared.begin();
+    node.bans.begin();
     let fleet = Arc::clone(&node.fleet);
     let mut pause = FIRST_PAUSE;
     loop {

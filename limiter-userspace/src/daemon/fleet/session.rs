@@ -1,15 +1,16 @@
 //! A connection to the store, from its beginning to its loss. It serves bans, known sources, heartbeats and
 //! rollouts.
 
-use std::{convert::Infallible, future::ready, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use limiter_fleet_store::{Map, News, Position, Store, StoreError};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::{
+    task::yield_now,
+    time::{MissedTickBehavior, interval},
+};
 use tracing::info;
 
-use super::{
-    access, heartbeats::Heartbeats, node::Node, replica::Replica, session_end::SessionEnd,
-};
+use super::{heartbeats::Heartbeats, node::Node, session_end::SessionEnd};
 
 /// How often to check for work.
 const TICK: Duration = Duration::from_millis(500);
@@ -28,7 +29,7 @@ impl Node {
     pub(super) async fn session(&mut self) -> Result<Infallible, SessionEnd> {
         self.record_changes();
         self.renew_keys();
-        let access = access::of(&self.fleet.settings)?;
+        let access = self.fleet.settings.access()?;
         let name = self.fleet.settings.name.to_string();
         let mut store = Store::connect(&access, &name, self.is_careful).await?;
         let reader = Store::connect(&access, &name, self.is_careful).await?;
@@ -39,7 +40,7 @@ impl Node {
             // A store that refuses writes is useless: its disk may be full, or a right missing. Read it once
             // nevertheless.
             while !self.bans.read_page(&mut store).await? {}
-            self.bans.shared.record_seeds(&mut self.bans.map);
+            self.bans.map.record_seeds();
         }
         usable?;
         let fleet = Arc::clone(&self.fleet);
@@ -49,7 +50,8 @@ impl Node {
         let mut tick = 1;
         loop {
             let sources = self.sources.as_ref();
-            let has_work = self.bans.has_work() || sources.is_some_and(Replica::has_work);
+            let has_work = self.bans.has_work()
+                || sources.is_some_and(|sources| sources.has_work() || sources.is_sweeping());
             // No branch may starve another, even if the store is so slow that a tick is always due, or the
             // stream always has messages.
             tokio::select! {
@@ -64,7 +66,7 @@ impl Node {
                     }
                     reading.set(read(reader, self.followed()));
                 }
-                () = ready(()), if has_work => {}
+                () = yield_now(), if has_work => {}
             }
             self.bans.send(&mut store).await?;
             self.send_sources(&mut store).await?;
@@ -73,17 +75,24 @@ impl Node {
         }
     }
 
-    /// Reads a page of one map, bans first. Only one in each turn of the session: new bans must not wait until
+    /// Reads a page of one map, bans first, and compares a page of known sources with the kernel's. Only one in each turn of the session: new bans must not wait until
     /// half a million known sources are read.
     async fn read_page(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         if self.bans.is_reading() {
             if self.bans.read_page(store).await? && !self.fleet.report().connected {
-                self.bans.shared.record_seeds(&mut self.bans.map);
+                self.bans.map.record_seeds();
                 self.connected();
             }
         } else if let Some(sources) = &mut self.sources {
             let read = sources.read_sources(store).await;
             self.tolerate(read)?;
+        }
+        if let Some(sources) = self
+            .sources
+            .as_mut()
+            .filter(|sources| sources.is_sweeping())
+        {
+            sources.shared.sweep(&mut sources.map);
         }
         Ok(())
     }
@@ -175,7 +184,7 @@ impl Node {
 
     fn tolerate(&mut self, result: Result<(), SessionEnd>) -> Result<(), SessionEnd> {
         match (result, &mut self.sources) {
-            (Err(SessionEnd::Store(StoreError::Denied(denied))), Some(sources)) => {
+            (Err(SessionEnd::Store(denied @ StoreError::Denied { .. })), Some(sources)) => {
                 sources.stop(&denied.to_string());
                 Ok(())
             }

@@ -1,0 +1,276 @@
+//! Compares the kernel's table of known sources with the map, a page at a time: neither bans nor the watchdog wait for
+//! half a million sources.
+//!
+//! A sweep goes through the table, for this host's new proofs. A complete one also removes other nodes' records that no
+//! node proves. Then it goes through the map: takes back ended proofs of this host, repeats old ones, and restores
+//! records of other nodes that the table has lost.
+
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
+
+use limiter_common::standing::{Event, Kind, Record, Tick};
+use limiter_datapath::kernel::{Datapath, DatapathError, KnownSources};
+use limiter_fleet::{
+    replicated::Replicated,
+    sources::{Proof, Source, SourceKey},
+};
+
+use super::{super::updates::Now, convert};
+use crate::daemon::{
+    pace::{cpu_time, pause_after},
+    shared::Daemon,
+};
+
+/// The shortest pause between two sweeps.
+const LEAST: Duration = Duration::from_millis(500);
+
+/// Sweeps may take one part in so many of a CPU's time.
+const SHARE: u32 = 100;
+
+/// How many lines of the table, or entries of the map, a page has.
+const LINES: u32 = 4_096;
+const ENTRIES: usize = 4_096;
+
+/// How many sources to change before another thread may change the policy.
+const SOME: usize = 256;
+
+/// The most sources to restore in one sweep: the table may be full.
+const MOST_LOST: usize = 10_000;
+
+/// A proof is sent again if it lasts longer by one part in so many of the time that a source is remembered.
+const LONGER: u64 = 8;
+
+/// The least of that extension, in seconds.
+const LEAST_LONGER_S: u64 = 10;
+
+/// How many ticks the clock of another CPU may be behind.
+const BEHIND: u32 = 2;
+
+/// The schedule of sweeps.
+pub(super) struct Sweeps {
+    sweep: Option<Sweep>,
+    /// When the last one began; `None`: the next one finds the proofs of all times.
+    last: Option<Tick>,
+    /// When the next one may begin.
+    next: Instant,
+    /// Whether the next one is complete.
+    is_complete: bool,
+    /// Whether the next one writes all records of other nodes, since the policy gives them another meaning.
+    rewrites: bool,
+}
+
+struct Sweep {
+    place: Place,
+    is_complete: bool,
+    rewrites: bool,
+    /// Whether to remove records of other nodes that no node proves.
+    removes: bool,
+    /// How old a new proof is at most, in ticks before the beginning.
+    since: u32,
+    begun: Tick,
+    /// How many more lost records to restore.
+    restorable: usize,
+    has_room: bool,
+    /// The CPU time so far.
+    took: Duration,
+}
+
+/// Where a sweep goes on.
+enum Place {
+    /// At this line of the table.
+    Table(u32),
+    /// At this key of the map.
+    Map(SourceKey),
+    End,
+}
+
+/// The outcome of a page.
+pub(super) struct Page {
+    /// The sources to enforce.
+    pub(super) due: Vec<Source>,
+    /// Whether the sweep has ended without room for all proofs.
+    pub(super) lacks_room: bool,
+}
+
+impl Default for Sweeps {
+    fn default() -> Self {
+        Self {
+            sweep: None,
+            last: None,
+            next: Instant::now(),
+            is_complete: true,
+            rewrites: false,
+        }
+    }
+}
+
+impl Sweeps {
+    pub(super) const fn is_under_way(&self) -> bool {
+        self.sweep.is_some()
+    }
+
+    /// Returns whether the next sweep may begin. A complete one does not wait for its pause.
+    pub(super) fn is_due(&self) -> bool {
+        self.sweep.is_none() && (self.is_complete || Instant::now() >= self.next)
+    }
+
+    /// Makes the next sweep a complete one.
+    pub(super) const fn complete(&mut self) {
+        self.is_complete = true;
+    }
+
+    /// Makes the next sweep write all records of other nodes.
+    pub(super) const fn rewrite(&mut self) {
+        (self.is_complete, self.rewrites) = (true, true);
+    }
+
+    /// Begins a sweep that is due, if it is complete or `may_find` proofs.
+    pub(super) fn begin(&mut self, map: &Replicated<Proof>, may_find: bool) {
+        if !may_find && !self.is_complete {
+            return;
+        }
+        let begun = Tick::of_ns(Now::new().monotonic_ns);
+        let is_complete = mem::take(&mut self.is_complete);
+        self.sweep = Some(Sweep {
+            place: Place::Table(0),
+            is_complete,
+            rewrites: mem::take(&mut self.rewrites),
+            // An empty store may have lost its data: the nodes fill it again.
+            removes: is_complete && (self.last.is_some() || !map.is_empty()),
+            since: (self.last).map_or(u32::MAX, |last| begun.since(last) + BEHIND),
+            begun,
+            restorable: MOST_LOST,
+            has_room: true,
+            took: Duration::ZERO,
+        });
+    }
+
+    /// Ends the sweep under way.
+    pub(super) fn stop(&mut self) {
+        let took = self.sweep.take().map_or(Duration::ZERO, |sweep| sweep.took);
+        self.next = Instant::now() + pause_after(took, SHARE, LEAST);
+    }
+
+    /// Compares the next page of the sweep under way.
+    pub(super) fn compare(
+        &mut self,
+        known: &KnownSources<'_>,
+        map: &mut Replicated<Proof>,
+    ) -> Result<Page, DatapathError> {
+        let (mut due, mut lacks_room) = (Vec::new(), false);
+        if let Some(sweep) = &mut self.sweep {
+            let begun = cpu_time();
+            due = sweep.compare(known, map)?;
+            sweep.took += cpu_time().saturating_sub(begun);
+            if matches!(sweep.place, Place::End) {
+                self.last = Some(sweep.begun);
+                lacks_room = !sweep.has_room;
+                self.stop();
+            }
+        }
+        Ok(Page { due, lacks_room })
+    }
+}
+
+impl Sweep {
+    /// Compares a page; returns the sources to enforce.
+    fn compare(
+        &mut self,
+        known: &KnownSources<'_>,
+        map: &mut Replicated<Proof>,
+    ) -> Result<Vec<Source>, DatapathError> {
+        let at = known.standing_context()?;
+        let now = Now::new();
+        let mut due = Vec::new();
+        let since = at.now.since(self.begun).saturating_add(self.since);
+        let next = match mem::replace(&mut self.place, Place::End) {
+            Place::Table(line) => {
+                let remember_s = at.settings.remember_ns / 1_000_000_000;
+                let margin_s = (remember_s / LONGER).max(LEAST_LONGER_S);
+                let lines = line..line.saturating_add(LINES);
+                for (id, record) in known.in_lines(lines.clone()) {
+                    let source = convert::source(id);
+                    match record.kind() {
+                        // A handshake or an operator's trust sets the last time in the record.
+                        Kind::Proven | Kind::Trusted
+                            if at.now.since_kept(record.last()) <= since =>
+                        {
+                            if let Some(proof) = convert::proof(record, &at, now.ms / 1_000) {
+                                self.has_room &= map.prove(source, proof, margin_s, now.ms);
+                            }
+                        }
+                        Kind::Reported if self.removes && map.proof(source, now.ms).is_none() => {
+                            due.push(source);
+                        }
+                        _ => {}
+                    }
+                }
+                if lines.end < known.lines() {
+                    Place::Table(lines.end)
+                } else if self.is_complete {
+                    Place::Map(SourceKey::first_of(Source::V4([0; 4])))
+                } else {
+                    Place::End
+                }
+            }
+            Place::Map(first) => {
+                let (sources, next) = map.page(first, ENTRIES);
+                for source in sources {
+                    let record = known.record(convert::id(source, known.settings()));
+                    map.renew(source, convert::is_own(record, &at), now.ms);
+                    let is_lost = record == Record::NONE
+                        && self.restorable > 0
+                        && map.proof(source, now.ms).is_some();
+                    self.restorable -= usize::from(is_lost);
+                    if is_lost || self.rewrites || map.ends_soon(source, now.ms) {
+                        due.push(source);
+                    }
+                }
+                next.map_or(Place::End, Place::Map)
+            }
+            Place::End => Place::End,
+        };
+        self.place = next;
+        Ok(due)
+    }
+}
+
+/// Writes the winning proof of each of some sources to the table.
+pub(super) fn enforce(
+    daemon: &Daemon,
+    map: &Replicated<Proof>,
+    sources: &[Source],
+) -> Result<(), DatapathError> {
+    for some in sources.chunks(SOME) {
+        match enforce_some(&daemon.datapath(), map, some) {
+            Ok(()) | Err(DatapathError::NoStanding) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn enforce_some(
+    datapath: &Datapath,
+    map: &Replicated<Proof>,
+    sources: &[Source],
+) -> Result<(), DatapathError> {
+    let known = datapath.known_sources()?;
+    let at = known.standing_context()?;
+    let now_ms = Now::new().ms;
+    for source in sources {
+        let id = convert::id(*source, known.settings());
+        let proof = map.proof(*source, now_ms);
+        let record = proof.map_or(Record::NONE, |proof| {
+            convert::record(&proof, &at, now_ms / 1_000)
+        });
+        let present = known.record(id);
+        let is_over = proof.is_none() && present.kind() != Kind::Reported;
+        if present != record && !is_over {
+            known.record_event(id, Event::Reported { record })?;
+        }
+    }
+    Ok(())
+}
