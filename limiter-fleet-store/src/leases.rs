@@ -23,10 +23,6 @@ pub struct Leases {
 
 impl Leases {
     /// Connects for the fleet with that name.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be reached, refuses, or its user lacks a right.
     pub async fn connect(access: &Access, fleet: &str) -> Result<Self, StoreError> {
         // All keys of a fleet are on one server of a cluster; a stream's commands find it.
         let news = format!("limiter:{{{fleet}}}:news");
@@ -44,10 +40,6 @@ impl Leases {
     }
 
     /// Calls the script. `arguments`: all but the first, the server's identity.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer, refuses, or answers in another form.
     pub async fn call(&mut self, arguments: &[Vec<u8>]) -> Result<Reply, StoreError> {
         let mut call = self.script.key(&self.key);
         call.arg(&self.run);

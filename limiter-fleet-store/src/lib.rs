@@ -19,6 +19,10 @@
 //! This crate has no limit, ban, fleet key or decision.
 
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "every function fails alike: as `StoreError` describes, and then the outcome of a write is unknown"
+)]
 
 mod bounded;
 mod connect;

@@ -103,12 +103,13 @@ pub(crate) async fn query<T: FromRedisValue>(
 
 /// Explains why a server has not done the commands: by the first that it refuses.
 pub(crate) fn refused(error: RedisError, commands: &[&Cmd]) -> StoreError {
-    if error.is_io_error() && error.to_string().contains(TOO_LONG) {
+    let text = error.to_string();
+    if error.is_io_error() && text.contains(TOO_LONG) {
         return StoreError::TooLong;
     }
-    let refused = error.clone().into_server_errors();
+    let refused = error.into_server_errors();
     let Some((number, first)) = refused.as_ref().and_then(|all| all.first()) else {
-        return StoreError::failed(&error);
+        return StoreError::failed(&text);
     };
     match commands.get(*number).filter(|_| is_denied(first)) {
         Some(command) => StoreError::denied(command),
@@ -146,13 +147,13 @@ pub(crate) async fn check_rights(
     denied.map_or(Ok(()), |command| Err(StoreError::denied(command)))
 }
 
-/// Adds commands on a hash that have no effect, as no field has an empty name.
+/// Adds commands on a hash that have no effect: no field has an empty name, and `HSET` lacks the second field's value.
 pub(crate) fn add_idle(commands: &mut Pipeline, names: &[&str], hash: &str) {
     for name in names {
         let mut command = cmd(name);
         command.arg(hash);
         match *name {
-            "HSET" => command.arg("").arg(""),
+            "HSET" => command.arg("").arg("").arg(""),
             "HSCAN" => command.arg(0).arg("COUNT").arg(1),
             _ => command.arg(""),
         };

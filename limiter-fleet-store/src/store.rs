@@ -75,10 +75,6 @@ impl Store {
     pub const NODES: &str = "nodes";
 
     /// Connects for the fleet with that name. `is_careful`: a response was too long.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be reached, or refuses.
     pub async fn connect(
         access: &Access,
         fleet: &str,
@@ -102,10 +98,6 @@ impl Store {
     }
 
     /// Checks the user's rights to all commands but the ones on maps.
-    ///
-    /// # Errors
-    ///
-    /// A right is missing, or the store does not answer.
     pub async fn check_rights(&mut self) -> Result<(), StoreError> {
         let mut all = pipe();
         add_idle(
@@ -120,10 +112,6 @@ impl Store {
     }
 
     /// Checks the user's rights to all commands on a map.
-    ///
-    /// # Errors
-    ///
-    /// A right is missing, or the store does not answer.
     pub async fn check_map(&mut self, map: Map) -> Result<(), StoreError> {
         let mut all = pipe();
         add_idle(
@@ -139,20 +127,12 @@ impl Store {
     }
 
     /// Returns the position of a map's newest message, or the first possible position if there is none.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
     pub async fn newest(&mut self, map: Map) -> Result<Position, StoreError> {
         let stream = map.stream_key(&self.fleet);
         stream::newest(&mut self.connection, &stream).await
     }
 
     /// Sets values in a map's hash, and appends a message, in one transaction.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
     pub async fn publish(
         &mut self,
         map: Map,
@@ -174,10 +154,6 @@ impl Store {
     }
 
     /// Sets values in a hash; returns how many fields are new.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
     pub async fn write(
         &mut self,
         hash: &str,
@@ -188,10 +164,6 @@ impl Store {
     }
 
     /// Reads messages of maps after positions. Without any, waits a second at most.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer, or messages may have been trimmed unread.
     pub async fn news(&mut self, maps: &[(Map, Position)]) -> Result<Vec<News>, StoreError> {
         let begun = Instant::now();
         let streams: Vec<_> = maps
@@ -213,10 +185,6 @@ impl Store {
     }
 
     /// Returns the values of fields of a hash; `None`: there is no such field.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
     pub async fn values(
         &mut self,
         hash: &str,
@@ -234,10 +202,6 @@ impl Store {
 
     /// Returns about `most` values of a hash at most. Removes longer ones than `most_bytes`, which no node has
     /// written: together they could be longer than memory.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
     pub async fn all_values(
         &mut self,
         hash: &str,
@@ -266,10 +230,6 @@ impl Store {
     }
 
     /// Reads a part of a hash from a cursor; 0: from the beginning.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
     pub async fn page(&mut self, hash: &str, cursor: u64) -> Result<Page, StoreError> {
         let mut scan = cmd("HSCAN");
         scan.arg(self.key(hash)).arg(cursor);
@@ -292,10 +252,6 @@ impl Store {
     }
 
     /// Removes fields of a hash.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
     pub async fn delete<F: AsRef<[u8]>>(
         &mut self,
         hash: &str,

@@ -191,7 +191,7 @@ mod tests {
     fn check(expected: Result<(), Refusal>, change: impl FnOnce(&mut BanUpdate)) {
         let mut update = update("192.0.2.0/24");
         change(&mut update);
-        assert_eq!(update.check((), NOW), expected, "{update:?}");
+        assert_eq!(BanState::check(&update, (), NOW), expected, "{update:?}");
     }
 
     fn banned(until_ms: Option<u64>, reason: &str, limit: Option<&str>) -> BanState {
@@ -213,7 +213,11 @@ mod tests {
             ("::ffff:192.0.2.1/128", false),
         ] {
             let expected = if is_right { Ok(()) } else { Err(PREFIX) };
-            assert_eq!(update(prefix).check((), NOW), expected, "{prefix}");
+            assert_eq!(
+                BanState::check(&update(prefix), (), NOW),
+                expected,
+                "{prefix}"
+            );
         }
     }
 

@@ -91,7 +91,7 @@ impl Envelope {
     /// Writes a message.
     #[must_use]
     pub fn write(&self, body: &(impl Serialize + ?Sized)) -> Vec<u8> {
-        self.close(&postcard::to_stdvec(body).expect("memory takes all that is written"))
+        self.close(&written(body))
     }
 
     /// Reads a message. Its content is not checked yet.
@@ -154,6 +154,10 @@ fn parts(rest: &[u8]) -> Option<(CtOutput<hmac::Hmac<Sha256>>, &[u8])> {
     Some((CtOutput::new((*mac).into()), body))
 }
 
+fn written(body: &(impl Serialize + ?Sized)) -> Vec<u8> {
+    postcard::to_stdvec(body).expect("memory takes all that is written")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -162,7 +166,7 @@ mod tests {
     use crate::{
         bans::{BanId, BanState, BanUpdate},
         heartbeat::Heartbeat,
-        replicated::{MOST_UPDATES, Stamp},
+        replicated::{MOST_UPDATES, Stamp, Value as _},
         rollout::{
             Command, MOST_CANARIES, MOST_TEXT, NodeState, Recipients, Reply, RolloutId, Step, Wish,
         },
@@ -310,10 +314,10 @@ mod tests {
             let envelope = envelope(Kind::Bans, "edge", 1, None);
             let message = envelope.close(&body);
             for update in envelope.read::<Vec<BanUpdate>>(&message).unwrap_or_default() {
-                let _ = update.check((), 0);
+                let _ = BanState::check(&update, (), 0);
             }
             for update in envelope.read::<Vec<SourceUpdate>>(&message).unwrap_or_default() {
-                let _ = update.check(64, 0);
+                let _ = Proof::check(&update, 64, 0);
             }
             let _ = envelope.read::<Heartbeat>(&message);
             if let Ok(command) = envelope.read::<Command>(&message) {

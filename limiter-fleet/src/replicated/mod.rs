@@ -5,8 +5,8 @@
 //! updates, in any order and any number of times, have the same map ([`Replicated`]). A removed entry stays
 //! in it as long as a delayed update could revive it.
 //!
-//! The map also knows the entries that a copy in a store may lack: *unsent* ones must be sent, *doubted* ones
-//! compared first, since another node may send them, too.
+//! The map also knows the *unsent* entries, which a copy in a store may lack. They are compared before they are sent,
+//! since another node may have sent them, or a later update.
 //!
 //! Times are wall-clock times in milliseconds since 1970, since they travel between hosts. A node stamps
 //! its own update later than any update it knows of the key, even if its clock is behind. Updates from the
@@ -38,7 +38,7 @@ pub(crate) const AFTERWARDS_MS: u64 = 3_600_000;
 /// How far the end of one value may differ between nodes, in milliseconds.
 const SAME_END_MS: u64 = 2_000;
 
-/// The most doubted entries, besides the ones that a reading of the store did not find.
+/// The most unsent entries up to which more are doubted.
 const MOST_DOUBTED: usize = 100_000;
 
 /// The time and the node of an update: updates are ordered by it.
@@ -135,15 +135,6 @@ pub enum MergeOutcome {
 }
 
 impl<V: Value> Update<V> {
-    /// Does [`Value::check`].
-    ///
-    /// # Errors
-    ///
-    /// No honest node would send it to this one.
-    pub fn check(&self, context: V::Context, now_ms: u64) -> Result<(), Refusal> {
-        V::check(self, context, now_ms)
-    }
-
     /// Reads the updates of a message. They are not checked yet.
     ///
     /// # Errors
@@ -172,10 +163,8 @@ pub struct Replicated<V: Value> {
     tally: Tally,
     /// The nodes with updates, each name once in memory.
     names: BTreeSet<Name>,
-    /// The keys with an update that must be sent to the store.
-    unsent: BTreeSet<V::Key>,
     /// The keys with an update that the store may lack.
-    doubted: BTreeSet<V::Key>,
+    unsent: BTreeSet<V::Key>,
     /// The number of the last reading of the whole store.
     reading: u32,
     /// The values of this host that no update has confirmed yet.
@@ -200,7 +189,6 @@ impl<V: Value> Replicated<V> {
             tally: Tally::new(),
             names: BTreeSet::new(),
             unsent: BTreeSet::new(),
-            doubted: BTreeSet::new(),
             reading: 0,
             seeds: BTreeMap::new(),
         }
@@ -239,7 +227,6 @@ impl<V: Value> Replicated<V> {
         }
         // Its sender has stored it.
         self.unsent.remove(&key);
-        self.doubted.remove(&key);
         let Some(seed) = self.seeds.remove(&key) else {
             return merged;
         };
@@ -279,7 +266,6 @@ impl<V: Value> Replicated<V> {
         };
         let is_new = self.merge(update, ms) == MergeOutcome::New;
         if is_new {
-            self.doubted.remove(&key);
             self.unsent.insert(key);
         }
         is_new
@@ -416,66 +402,42 @@ impl<V: Value> Replicated<V> {
         forgotten
     }
 
-    /// The number of updates to send.
+    /// The number of updates that the store may lack.
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.unsent.len()
     }
 
-    /// Returns whether there are updates to send or to compare.
-    #[must_use]
-    pub fn is_behind(&self) -> bool {
-        !self.unsent.is_empty() || !self.doubted.is_empty()
-    }
-
-    /// Returns the first keys, up to `most`, with an update to send.
+    /// Returns the first keys, up to `most`, with an update to compare and to send.
     #[must_use]
     pub fn first_unsent(&self, most: usize) -> Vec<V::Key> {
         self.unsent.iter().take(most).cloned().collect()
     }
 
-    /// Takes up to `most` updates to send.
-    pub fn next_unsent(&mut self, most: usize) -> Vec<Update<V>> {
-        let keys = self.first_unsent(most);
-        let updates = keys.into_iter().filter_map(|key| {
-            self.unsent.remove(&key);
-            let entry = self.entries.get(&key)?;
-            Some(Update {
-                key,
-                stamp: entry.stamp.clone(),
-                value: entry.value.clone(),
-                ends_ms: entry.ends_ms,
-            })
-        });
-        updates.collect()
+    /// Returns the update of a key that the store lacks; `None`: it need not be sent.
+    #[must_use]
+    pub fn unsent_update(&self, key: &V::Key) -> Option<Update<V>> {
+        let entry = self.entries.get(self.unsent.get(key)?)?;
+        Some(Update {
+            key: key.clone(),
+            stamp: entry.stamp.clone(),
+            value: entry.value.clone(),
+            ends_ms: entry.ends_ms,
+        })
     }
 
-    /// Takes up to `most` doubted keys.
-    pub fn next_doubted(&mut self, most: usize) -> Vec<V::Key> {
-        let keys: Vec<_> = self.doubted.iter().take(most).cloned().collect();
-        for key in &keys {
-            self.doubted.remove(key);
-        }
-        keys
-    }
-
-    /// Records that the store lacks the last update of a key, or that sending it failed.
-    pub fn send_again(&mut self, key: V::Key) {
-        if self.may_send(&key) {
-            self.unsent.insert(key);
-        }
+    /// Records that the update of a key was sent.
+    pub fn sent(&mut self, key: &V::Key) {
+        self.unsent.remove(key);
     }
 
     /// Records that the store may lack the last update of a key.
     pub fn doubt(&mut self, key: V::Key) {
-        if self.doubted.len() < MOST_DOUBTED && self.may_send(&key) {
-            self.doubted.insert(key);
+        let entry = self.entries.get(&key);
+        let may_send = entry.is_some_and(|entry| V::IS_RELAYED || entry.stamp.node == self.own);
+        if may_send && self.unsent.len() < MOST_DOUBTED {
+            self.unsent.insert(key);
         }
-    }
-
-    fn may_send(&self, key: &V::Key) -> bool {
-        let entry = self.entries.get(key);
-        entry.is_some_and(|entry| V::IS_RELAYED || entry.stamp.node == self.own)
     }
 
     /// Begins to read the whole store.
@@ -488,14 +450,15 @@ impl<V: Value> Replicated<V> {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.found = self.reading;
         }
+        self.unsent.remove(key);
     }
 
-    /// Ends the reading: updates that it has not found are doubted, too.
+    /// Ends the reading: updates that it has not found must be sent.
     pub fn end_reading(&mut self) {
         let lacking = self.entries.iter().filter(|(_, entry)| {
             entry.found != self.reading && (V::IS_RELAYED || entry.stamp.node == self.own)
         });
-        self.doubted.extend(lacking.map(|(key, _)| key.clone()));
+        self.unsent.extend(lacking.map(|(key, _)| key.clone()));
     }
 }
 

@@ -104,9 +104,9 @@ impl<S: Shared> Replica<S> {
         self.reading.is_some()
     }
 
-    /// Returns whether there is something to read, to send or to compare at once.
+    /// Returns whether there is something to read or to send at once.
     pub(super) fn has_work(&self) -> bool {
-        self.is_reading() || self.after.is_some() && self.map.is_behind()
+        self.is_reading() || self.after.is_some() && self.map.unsent() > 0
     }
 
     pub(super) fn rekey(&mut self, keys: &Keys) {
@@ -215,76 +215,67 @@ impl<S: Shared> Replica<S> {
         }
     }
 
-    /// Sends some of the updates that the store lacks, and compares some that it may lack.
+    /// Sends some of the updates that the store lacks. Compares them before: another node may have sent them, or a later
+    /// update, which wins.
     pub(super) async fn send(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
-        let mut most = MOST_UPDATES;
-        if self.is_reading() {
-            // The store may have later updates that the reading has not come to yet: these win.
-            let keys = self.map.first_unsent(store.at_once());
-            let (count, unsent) = (keys.len(), self.map.unsent());
-            self.compare(store, keys).await?;
-            most = count + self.map.unsent() - unsent;
-        }
-        let updates = self.map.next_unsent(most);
-        if !updates.is_empty() {
-            let values = updates.iter().map(|update| {
-                let value = self.envelope.write(slice::from_ref(update));
-                (field::<S>(&update.key), value)
-            });
-            let values: Vec<_> = values.collect();
-            let sent = if self.again.is_some() {
-                store.write(S::MAP.hash(), &values).await.map(|_| ())
-            } else {
-                let message = self.envelope.write(&updates);
-                store.publish(S::MAP, &values, &message).await
-            };
-            let count = updates.len() as u64;
-            if sent.is_err() {
-                for update in updates {
-                    self.map.send_again(update.key);
-                }
-            }
-            match sent {
-                Ok(()) if S::MAP == Map::Bans => self.fleet.report().sent += count,
-                Ok(()) => {}
-                Err(error @ StoreError::Failed(_)) => {
-                    let newest = store.newest(S::MAP).await?;
-                    if newest < Position::LAST {
-                        return Err(error.into());
-                    }
-                    self.check_end(newest);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let doubted = self.map.next_doubted(store.at_once());
-        self.compare(store, doubted).await
-    }
-
-    /// Compares some updates with the store, and sends the ones that it lacks: another node may have done so
-    /// meanwhile.
-    async fn compare(&mut self, store: &mut Store, keys: Vec<Key<S>>) -> Result<(), SessionEnd> {
+        let keys = self.map.first_unsent(store.at_once().min(MOST_UPDATES));
         if keys.is_empty() {
             return Ok(());
         }
         let fields: Vec<_> = keys.iter().map(field::<S>).collect();
         let values = store.values(S::MAP.hash(), &fields).await?;
         let mut due = Vec::new();
-        for (key, value) in keys.into_iter().zip(values) {
+        for (key, value) in keys.iter().zip(values) {
             let value = value.unwrap_or_default();
-            let outcomes = if value.is_empty() {
-                Vec::new()
-            } else {
-                self.take(&value, &mut due)
-            };
-            let outcome = outcomes.into_iter().find(|(taken, _)| *taken == key);
-            match outcome.map(|(_, outcome)| outcome) {
-                Some(MergeOutcome::Known) if self.envelope.is_current(&value) => {}
-                Some(MergeOutcome::New | MergeOutcome::Over | MergeOutcome::Full) => {}
-                Some(MergeOutcome::Known | MergeOutcome::Older) | None => self.map.send_again(key),
+            if value.is_empty() {
+                continue;
+            }
+            let is_current = self.envelope.is_current(&value);
+            let outcomes = self.take(&value, &mut due).into_iter();
+            for (_, outcome) in outcomes.filter(|(taken, _)| taken == key) {
+                match outcome {
+                    MergeOutcome::Known if !is_current => {}
+                    MergeOutcome::Older => {}
+                    MergeOutcome::New | MergeOutcome::Known => self.map.found(key),
+                    MergeOutcome::Over | MergeOutcome::Full => self.map.sent(key),
+                }
             }
         }
         self.shared.enforce(&self.map, due).await;
+        let updates = keys.iter().filter_map(|key| self.map.unsent_update(key));
+        let updates: Vec<_> = updates.collect();
+        if updates.is_empty() {
+            return Ok(());
+        }
+        let values = updates.iter().map(|update| {
+            let value = self.envelope.write(slice::from_ref(update));
+            (field::<S>(&update.key), value)
+        });
+        let values: Vec<_> = values.collect();
+        let sent = if self.again.is_some() {
+            store.write(S::MAP.hash(), &values).await.map(|_| ())
+        } else {
+            let message = self.envelope.write(&updates);
+            store.publish(S::MAP, &values, &message).await
+        };
+        match sent {
+            Ok(()) => {
+                for update in &updates {
+                    self.map.sent(&update.key);
+                }
+                if S::MAP == Map::Bans {
+                    self.fleet.report().sent += updates.len() as u64;
+                }
+            }
+            Err(error @ StoreError::Failed(_)) => {
+                let newest = store.newest(S::MAP).await?;
+                if newest < Position::LAST {
+                    return Err(error.into());
+                }
+                self.check_end(newest);
+            }
+            Err(error) => return Err(error.into()),
+        }
         Ok(())
     }
 
@@ -312,7 +303,7 @@ impl<S: Shared> Replica<S> {
         let now_ms = Now::new().ms;
         let mut outcomes = Vec::new();
         for update in updates {
-            if let Err(refusal) = update.check(self.shared.context(), now_ms) {
+            if let Err(refusal) = S::Value::check(&update, self.shared.context(), now_ms) {
                 (self.fleet).refuse_message(refusal.name(), &refusal.to_string());
                 continue;
             }

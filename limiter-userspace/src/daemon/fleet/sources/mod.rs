@@ -20,10 +20,14 @@ use limiter_fleet::{
 use limiter_fleet_store::{Map, Store};
 use tracing::{info, warn};
 
-use self::{openings::Openings, sweep::Sweeps};
+use self::{
+    openings::Openings,
+    sweep::{Scope, Sweeps},
+};
 use super::{
     handle::Fleet,
     replica::{Replica, Shared},
+    session::TIDY_TICKS,
     session_end::SessionEnd,
     updates::Now,
     warnings::Warnings,
@@ -65,7 +69,7 @@ impl Sources {
     fn begin_sweep(&mut self, map: &Replicated<Proof>) {
         if self.sweeps.is_due() {
             if self.fleet.has_changed_known() {
-                self.sweeps.complete();
+                self.sweeps.extend(Scope::All);
             }
             let may_find = self.openings.are_new(&self.daemon.datapath());
             self.sweeps.begin(map, may_find);
@@ -146,7 +150,7 @@ impl Replica<Sources> {
             self.clear();
             self.shared.sweeps = Sweeps::default();
         } else if before != settings {
-            self.shared.sweeps.rewrite();
+            self.shared.sweeps.extend(Scope::Rewrite);
         }
         settings.is_some()
     }
@@ -156,12 +160,35 @@ impl Replica<Sources> {
         self.after.is_some() && self.shared.sweeps.is_under_way()
     }
 
+    /// Does what is due in a turn of the session: in a `tick`, follows the policy and looks for new proofs; then sends,
+    /// reads if it `may_read`, and compares a page.
     pub(super) async fn share(
         &mut self,
         store: &mut Store,
-        tick: u64,
-        is_tidy: bool,
+        tick: Option<u64>,
+        may_read: bool,
     ) -> Result<(), SessionEnd> {
+        if let Some(tick) = tick {
+            if !self.follow_policy() {
+                self.shared.fleet.report().sources = None;
+                return Ok(());
+            }
+            self.tick(store, tick).await?;
+        }
+        if self.after.is_some() {
+            self.send(store).await?;
+        }
+        let is_first = !self.has_read;
+        if may_read && self.read_page(store).await? && is_first && self.after.is_some() {
+            self.shared.begin_sweep(&self.map);
+        }
+        if self.is_sweeping() {
+            self.shared.sweep(&mut self.map);
+        }
+        Ok(())
+    }
+
+    async fn tick(&mut self, store: &mut Store, tick: u64) -> Result<(), SessionEnd> {
         if self.after.is_none() {
             if !tick.is_multiple_of(RETRY_TICKS) && tick > 1 {
                 return Ok(());
@@ -174,30 +201,21 @@ impl Replica<Sources> {
                 self.after = None;
             }
             usable?;
-            self.shared.sweeps.complete();
+            self.shared.sweeps.extend(Scope::All);
             self.shared.warnings.clear();
         }
         if !self.has_read {
             return Ok(());
         }
-        if is_tidy {
-            let over = self.forget(store).await?;
-            let changed: Vec<_> = over.into_iter().map(|key| key.source).collect();
-            self.shared.enforce_sources(&self.map, &changed);
-            self.shared.sweeps.complete();
+        if tick.is_multiple_of(TIDY_TICKS) {
+            let over = self.forget(store).await?.into_iter();
+            let over: Vec<_> = over.map(|key| key.source).collect();
+            self.shared.enforce_sources(&self.map, &over);
+            self.shared.sweeps.extend(Scope::All);
         }
         self.read_again(store).await?;
         self.shared.begin_sweep(&self.map);
         self.publish(None);
-        Ok(())
-    }
-
-    /// Reads the next page of the hash, if a reading is under way.
-    pub(super) async fn read_sources(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
-        let is_first = !self.has_read;
-        if self.read_page(store).await? && is_first && self.after.is_some() {
-            self.shared.begin_sweep(&self.map);
-        }
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Compares the kernel's table of known sources with the map, a page at a time: neither bans nor the watchdog wait for
 //! half a million sources.
 //!
-//! A sweep goes through the table, for this host's new proofs. A complete one also removes other nodes' records that no
+//! A sweep goes through the table, for this host's new proofs. One of all entries also removes other nodes' records that no
 //! node proves. Then it goes through the map: takes back ended proofs of this host, repeats old ones, and restores
 //! records of other nodes that the table has lost.
 
@@ -55,16 +55,24 @@ pub(super) struct Sweeps {
     last: Option<Tick>,
     /// When the next one may begin.
     next: Instant,
-    /// Whether the next one is complete.
-    is_complete: bool,
-    /// Whether the next one writes all records of other nodes, since the policy gives them another meaning.
-    rewrites: bool,
+    /// The scope of the next one.
+    scope: Scope,
+}
+
+/// What a sweep compares; each scope has the ones before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scope {
+    /// New proofs.
+    New,
+    /// All entries.
+    All,
+    /// All entries, of which it writes all records anew, since the policy gives them another meaning.
+    Rewrite,
 }
 
 struct Sweep {
     place: Place,
-    is_complete: bool,
-    rewrites: bool,
+    scope: Scope,
     /// Whether to remove records of other nodes that no node proves.
     removes: bool,
     /// How old a new proof is at most, in ticks before the beginning.
@@ -100,8 +108,7 @@ impl Default for Sweeps {
             sweep: None,
             last: None,
             next: Instant::now(),
-            is_complete: true,
-            rewrites: false,
+            scope: Scope::All,
         }
     }
 }
@@ -111,34 +118,28 @@ impl Sweeps {
         self.sweep.is_some()
     }
 
-    /// Returns whether the next sweep may begin. A complete one does not wait for its pause.
+    /// Returns whether the next sweep may begin. One of all entries does not wait for its pause.
     pub(super) fn is_due(&self) -> bool {
-        self.sweep.is_none() && (self.is_complete || Instant::now() >= self.next)
+        self.sweep.is_none() && (self.scope > Scope::New || Instant::now() >= self.next)
     }
 
-    /// Makes the next sweep a complete one.
-    pub(super) const fn complete(&mut self) {
-        self.is_complete = true;
+    /// Gives the next sweep at least this scope.
+    pub(super) fn extend(&mut self, scope: Scope) {
+        self.scope = self.scope.max(scope);
     }
 
-    /// Makes the next sweep write all records of other nodes.
-    pub(super) const fn rewrite(&mut self) {
-        (self.is_complete, self.rewrites) = (true, true);
-    }
-
-    /// Begins a sweep that is due, if it is complete or `may_find` proofs.
+    /// Begins a sweep that is due, if it compares all entries or `may_find` proofs.
     pub(super) fn begin(&mut self, map: &Replicated<Proof>, may_find: bool) {
-        if !may_find && !self.is_complete {
+        if !may_find && self.scope == Scope::New {
             return;
         }
         let begun = Tick::of_ns(Now::new().monotonic_ns);
-        let is_complete = mem::take(&mut self.is_complete);
+        let scope = mem::replace(&mut self.scope, Scope::New);
         self.sweep = Some(Sweep {
             place: Place::Table(0),
-            is_complete,
-            rewrites: mem::take(&mut self.rewrites),
+            scope,
             // An empty store may have lost its data: the nodes fill it again.
-            removes: is_complete && (self.last.is_some() || !map.is_empty()),
+            removes: scope > Scope::New && (self.last.is_some() || !map.is_empty()),
             since: (self.last).map_or(u32::MAX, |last| begun.since(last) + BEHIND),
             begun,
             restorable: MOST_LOST,
@@ -209,7 +210,7 @@ impl Sweep {
                 }
                 if lines.end < known.lines() {
                     Place::Table(lines.end)
-                } else if self.is_complete {
+                } else if self.scope > Scope::New {
                     Place::Map(SourceKey::first_of(Source::V4([0; 4])))
                 } else {
                     Place::End
@@ -224,7 +225,7 @@ impl Sweep {
                         && self.restorable > 0
                         && map.proof(source, now.ms).is_some();
                     self.restorable -= usize::from(is_lost);
-                    if is_lost || self.rewrites || map.ends_soon(source, now.ms) {
+                    if is_lost || self.scope == Scope::Rewrite || map.ends_soon(source, now.ms) {
                         due.push(source);
                     }
                 }
