@@ -36,5 +36,5 @@ pub use self::{
     leases::Leases,
     query::StoreError,
     store::{Map, Page, Store},
-    stream::{News, Position},
+    stream::News,
 };

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use limiter_fleet::Access;
+use limiter_fleet::{Access, Position};
 use redis::{Cmd, FromRedisValue, Value, aio::MultiplexedConnection, cmd, pipe};
 
 use super::{
     connect,
     query::{StoreError, add_idle, check_rights, query, refused},
-    stream::{self, FIELD, MOST_AT_ONCE, News, Position},
+    stream::{self, FIELD, MOST_AT_ONCE, News},
 };
 
 /// About how many messages a stream keeps.

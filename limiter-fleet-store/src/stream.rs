@@ -1,7 +1,8 @@
 //! The commands on streams.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
+use limiter_fleet::Position;
 use redis::{Cmd, aio::MultiplexedConnection, cmd};
 
 use super::query::{StoreError, query};
@@ -15,43 +16,6 @@ const WAIT: Duration = Duration::from_secs(1);
 /// The name of the only field of messages.
 pub(crate) const FIELD: &str = "m";
 
-/// The position of a message in a stream: a time in milliseconds, and a sequence number within that
-/// millisecond.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    ms: u64,
-    number: u64,
-}
-
-impl Position {
-    /// The last position: a stream with a message there takes no others.
-    pub const LAST: Self = Self {
-        ms: u64::MAX,
-        number: u64::MAX,
-    };
-
-    /// Returns the time, in milliseconds since 1970 by the store's clock, and the sequence number.
-    #[must_use]
-    pub const fn parts(self) -> (u64, u64) {
-        (self.ms, self.number)
-    }
-
-    /// Reads a position in the store's format; `None`: the text is malformed.
-    fn parse(text: &[u8]) -> Option<Self> {
-        let (ms, number) = std::str::from_utf8(text).ok()?.split_once('-')?;
-        Some(Self {
-            ms: ms.parse().ok()?,
-            number: number.parse().ok()?,
-        })
-    }
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}-{}", self.ms, self.number)
-    }
-}
-
 /// Messages of a stream.
 #[derive(Debug, Default)]
 pub struct News {
@@ -62,7 +26,7 @@ pub struct News {
 }
 
 /// Messages of a stream as the store sends them: each with its position, its fields and their values.
-type Messages = Vec<(Vec<u8>, Vec<Vec<u8>>)>;
+type Messages = Vec<(String, Vec<Vec<u8>>)>;
 
 /// Returns the position of the newest message, or the first possible position if the stream is empty.
 pub(crate) async fn newest(
@@ -134,7 +98,7 @@ pub(crate) fn idle(stream: &str) -> [Cmd; 3] {
 fn messages(found: Messages) -> Result<News, StoreError> {
     let mut news = News::default();
     for (position, fields) in found {
-        news.next = Some(Position::parse(&position).ok_or(StoreError::Response)?);
+        news.next = Some(position.parse().map_err(|_| StoreError::Response)?);
         let mut fields = fields.into_iter();
         if fields.next().is_some_and(|field| field == FIELD.as_bytes()) {
             news.messages.extend(fields.next());
@@ -151,7 +115,7 @@ mod tests {
     fn messages_of_others_are_left_out() {
         let message = |id: &str, fields: &[&str]| {
             let fields = fields.iter().map(|field| field.as_bytes().to_vec());
-            (id.as_bytes().to_vec(), fields.collect())
+            (id.to_owned(), fields.collect())
         };
         let found = vec![
             message("1-0", &["m", "one"]),
@@ -163,18 +127,5 @@ mod tests {
         assert_eq!(news.messages, [b"one", b"two"]);
         assert_eq!(news.next.unwrap().to_string(), "3-0");
         assert!(messages(vec![message("x", &[])]).is_err());
-    }
-
-    #[test]
-    fn positions() {
-        let position = Position::parse(b"1700000000000-3").unwrap();
-        assert_eq!(position.to_string(), "1700000000000-3");
-        assert_eq!(position.parts(), (1_700_000_000_000, 3));
-        assert!(Position::parse(b"9-0").unwrap() < Position::parse(b"10-0").unwrap());
-        let last = Position::parse(b"18446744073709551615-18446744073709551615");
-        assert_eq!(last, Some(Position::LAST));
-        for text in [&b""[..], b"1", b"-1", b"1-", b"a-1", b"1-\xff"] {
-            assert_eq!(Position::parse(text), None);
-        }
     }
 }

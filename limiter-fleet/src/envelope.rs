@@ -164,6 +164,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        Position,
         bans::{BanId, BanState, BanUpdate},
         heartbeat::Heartbeat,
         replicated::{MOST_UPDATES, Stamp, Value as _},
@@ -253,7 +254,7 @@ mod tests {
             version: Heartbeat::version(&"1".repeat(99)),
             policy: u64::MAX,
             ms: u64::MAX,
-            read: Some((u64::MAX, u64::MAX)),
+            read: Some(Position::LAST),
         };
         assert!(heartbeat.is_right());
         assert_eq!(

@@ -18,6 +18,7 @@ mod heartbeat;
 mod key;
 pub mod lease;
 mod name;
+mod position;
 mod refusal;
 pub mod replicated;
 pub mod rollout;
@@ -30,6 +31,7 @@ pub use self::{
     heartbeat::Heartbeat,
     key::{Key, KeyError, Keys},
     name::{InvalidName, Name},
+    position::{InvalidPosition, Position},
     refusal::Refusal,
     share::Share,
     store_address::{Access, ServerAddress, StoreAddress, is_word as is_store_word},

@@ -35,7 +35,7 @@ impl Heartbeats {
     ) -> Result<(), SessionEnd> {
         // Read before the heartbeats, since nodes may read further in the meantime.
         let newest = store.newest(Map::Bans).await?;
-        self.newest.record(newest.parts(), Instant::now());
+        self.newest.record(newest, Instant::now());
         node.bans.check_end(newest);
         let most_bytes = Kind::Heartbeats.most_bytes();
         let heartbeats = store.all_values(Store::NODES, MOST, most_bytes).await?;

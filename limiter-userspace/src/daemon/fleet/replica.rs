@@ -14,10 +14,10 @@ use std::{
 };
 
 use limiter_fleet::{
-    Envelope, Keys, Refusal,
+    Envelope, Keys, Position, Refusal,
     replicated::{MOST_UPDATES, MergeOutcome, Replicated, Update, Value},
 };
-use limiter_fleet_store::{Map, News, Position, Store, StoreError};
+use limiter_fleet_store::{Map, News, Store, StoreError};
 use tracing::{info, warn};
 
 use super::{handle::Fleet, session_end::SessionEnd, updates::Now};

@@ -3,7 +3,8 @@
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
-use limiter_fleet_store::{Map, News, Position, Store, StoreError};
+use limiter_fleet::Position;
+use limiter_fleet_store::{Map, News, Store, StoreError};
 use tokio::{
     task::yield_now,
     time::{MissedTickBehavior, interval},

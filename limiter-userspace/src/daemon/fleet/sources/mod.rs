@@ -84,11 +84,11 @@ impl Sources {
             known.and_then(|known| self.sweeps.compare(&known, map))
         };
         match page {
-            Ok(page) => {
-                if page.lacks_room {
+            Ok((due, has_room)) => {
+                if !has_room {
                     self.refuse_full();
                 }
-                self.enforce_sources(map, &page.due);
+                self.enforce_sources(map, &due);
             }
             Err(error) => {
                 self.sweeps.stop();

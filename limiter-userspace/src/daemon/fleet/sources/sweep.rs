@@ -80,7 +80,6 @@ struct Sweep {
     begun: Tick,
     /// How many more lost records to restore.
     restorable: usize,
-    has_room: bool,
     /// The CPU time so far.
     took: Duration,
 }
@@ -92,14 +91,6 @@ enum Place {
     /// At this key of the map.
     Map(SourceKey),
     End,
-}
-
-/// The outcome of a page.
-pub(super) struct Page {
-    /// The sources to enforce.
-    pub(super) due: Vec<Source>,
-    /// Whether the sweep has ended without room for all proofs.
-    pub(super) lacks_room: bool,
 }
 
 impl Default for Sweeps {
@@ -143,7 +134,6 @@ impl Sweeps {
             since: (self.last).map_or(u32::MAX, |last| begun.since(last) + BEHIND),
             begun,
             restorable: MOST_LOST,
-            has_room: true,
             took: Duration::ZERO,
         });
     }
@@ -154,37 +144,37 @@ impl Sweeps {
         self.next = Instant::now() + pause_after(took, SHARE, LEAST);
     }
 
-    /// Compares the next page of the sweep under way.
+    /// Compares the next page of the sweep under way; returns the sources to enforce, and whether there was room for
+    /// all proofs.
     pub(super) fn compare(
         &mut self,
         known: &KnownSources<'_>,
         map: &mut Replicated<Proof>,
-    ) -> Result<Page, DatapathError> {
-        let (mut due, mut lacks_room) = (Vec::new(), false);
-        if let Some(sweep) = &mut self.sweep {
-            let begun = cpu_time();
-            due = sweep.compare(known, map)?;
-            sweep.took += cpu_time().saturating_sub(begun);
-            if matches!(sweep.place, Place::End) {
-                self.last = Some(sweep.begun);
-                lacks_room = !sweep.has_room;
-                self.stop();
-            }
+    ) -> Result<(Vec<Source>, bool), DatapathError> {
+        let Some(sweep) = &mut self.sweep else {
+            return Ok((Vec::new(), true));
+        };
+        let begun = cpu_time();
+        let compared = sweep.compare(known, map)?;
+        sweep.took += cpu_time().saturating_sub(begun);
+        if matches!(sweep.place, Place::End) {
+            self.last = Some(sweep.begun);
+            self.stop();
         }
-        Ok(Page { due, lacks_room })
+        Ok(compared)
     }
 }
 
 impl Sweep {
-    /// Compares a page; returns the sources to enforce.
+    /// Does [`Sweeps::compare`].
     fn compare(
         &mut self,
         known: &KnownSources<'_>,
         map: &mut Replicated<Proof>,
-    ) -> Result<Vec<Source>, DatapathError> {
+    ) -> Result<(Vec<Source>, bool), DatapathError> {
         let at = known.standing_context()?;
         let now = Now::new();
-        let mut due = Vec::new();
+        let (mut due, mut has_room) = (Vec::new(), true);
         let since = at.now.since(self.begun).saturating_add(self.since);
         let next = match mem::replace(&mut self.place, Place::End) {
             Place::Table(line) => {
@@ -199,7 +189,7 @@ impl Sweep {
                             if at.now.since_kept(record.last()) <= since =>
                         {
                             if let Some(proof) = convert::proof(record, &at, now.ms / 1_000) {
-                                self.has_room &= map.prove(source, proof, margin_s, now.ms);
+                                has_room &= map.prove(source, proof, margin_s, now.ms);
                             }
                         }
                         Kind::Reported if self.removes && map.proof(source, now.ms).is_none() => {
@@ -234,7 +224,7 @@ impl Sweep {
             Place::End => Place::End,
         };
         self.place = next;
-        Ok(due)
+        Ok((due, has_room))
     }
 }
 
