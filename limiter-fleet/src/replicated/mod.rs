@@ -337,11 +337,6 @@ impl<V: Value> Replicated<V> {
         self.entries.range(first..)
     }
 
-    /// Returns all entries in the order of their keys.
-    pub fn iter(&self) -> impl Iterator<Item = (&V::Key, &Entry<V>)> {
-        self.entries.iter()
-    }
-
     /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {

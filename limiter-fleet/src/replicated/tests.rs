@@ -64,7 +64,7 @@ fn merged(updates: impl IntoIterator<Item = BanUpdate>) -> BTreeMap<BanId, Entry
 
 /// Returns the last update of each key.
 fn updates_of(map: &Replicated<BanState>) -> Vec<BanUpdate> {
-    let updates = map.iter().map(|(key, entry)| BanUpdate {
+    let updates = map.entries.iter().map(|(key, entry)| BanUpdate {
         key: key.clone(),
         stamp: entry.stamp.clone(),
         value: entry.value.clone(),
@@ -127,7 +127,7 @@ proptest! {
         for update in updates {
             map.take(update, NOW + later);
         }
-        let mut entries = map.iter();
+        let mut entries = map.entries.iter();
         prop_assert!(entries.all(|(_, entry)| !entry.holds(NOW + later)));
     }
 
@@ -148,7 +148,7 @@ proptest! {
             map.forget(now);
             let second = now / 1_000 * 1_000;
             let but: Vec<_> = (0..3).filter(|last| but >> last & 1 == 1).map(id).collect();
-            let walk = map.iter().filter(|(id, entry)| {
+            let walk = map.entries.iter().filter(|(id, entry)| {
                 entry.holds(second) && entry.stamp.node != name(0) && !but.contains(id)
             });
             let walked = walk.count() as u64;
