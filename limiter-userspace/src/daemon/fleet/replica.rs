@@ -22,6 +22,9 @@ use tracing::{info, warn};
 
 use super::{handle::Fleet, session_end::SessionEnd, updates::Now};
 
+/// How many ticks of a session lie between two searches for ended entries.
+pub(super) const TIDY_TICKS: u64 = 120;
+
 /// The shortest pause between readings of the hash instead of the stream.
 const AGAIN: Duration = Duration::from_secs(1);
 

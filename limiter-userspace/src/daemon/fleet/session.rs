@@ -11,7 +11,7 @@ use tokio::{
 };
 use tracing::info;
 
-use super::{heartbeats::Heartbeats, node::Node, session_end::SessionEnd};
+use super::{heartbeats::Heartbeats, node::Node, replica::TIDY_TICKS, session_end::SessionEnd};
 
 /// How often to check for work.
 const TICK: Duration = Duration::from_millis(500);
@@ -21,9 +21,6 @@ const ROLLOUT_TICKS: u64 = 2;
 
 /// How many ticks lie between two heartbeats.
 const HEARTBEAT_TICKS: u64 = 10;
-
-/// How many ticks lie between two searches for ended entries.
-pub(super) const TIDY_TICKS: u64 = 120;
 
 impl Node {
     /// Connects, and stays connected until an error.

@@ -26,8 +26,7 @@ use self::{
 };
 use super::{
     handle::Fleet,
-    replica::{Replica, Shared},
-    session::TIDY_TICKS,
+    replica::{Replica, Shared, TIDY_TICKS},
     session_end::SessionEnd,
     updates::Now,
     warnings::Warnings,
