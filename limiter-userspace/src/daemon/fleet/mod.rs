@@ -3,12 +3,11 @@
 //!
 //! A thread with its own runtime is the node (`node.rs`). It exchanges its changes with other nodes through a
 //! store (`session.rs`), as two maps that all nodes hold (`replica.rs`): bans (`bans.rs`), from the journal of
-//! bans, and known sources (`sources/`), from scans of the kernel's table. `limiter-fleet` orders and checks
+//! bans, and known sources (`sources/`), from sweeps of the kernel's table. `limiter-fleet` orders and checks
 //! the updates. This node's guard and policy decide which of them it enforces (`enforce.rs`). Without a
 //! store, enforcement stays as it is, and local changes wait, one entry per key. `leases/` is this node's part
 //! in shared budgets, and `rollout.rs` in rollouts.
 
-mod access;
 mod bans;
 mod enforce;
 mod handle;
@@ -92,7 +91,7 @@ pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io
 }
 
 async fn live(mut node: Node) -> Infallible {
-    node.bans.shared.begin();
+    node.bans.begin();
     let fleet = Arc::clone(&node.fleet);
     let mut pause = FIRST_PAUSE;
     loop {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use limiter_common::name_hash::NameKeys;
 use limiter_fleet::{Envelope, Heartbeat, Keys, Kind, Name};
-use limiter_fleet_store::Position;
 use limiter_policy::policy;
 use tokio::runtime::Handle;
 use tracing::{info, warn};
@@ -98,9 +97,7 @@ impl Node {
             version: Heartbeat::version(env!("CARGO_PKG_VERSION")),
             policy: self.policy.1,
             ms: now.ms,
-            read: (self.bans.after)
-                .filter(|_| self.bans.has_read)
-                .map(Position::parts),
+            read: self.bans.after.filter(|_| self.bans.has_read),
         }
     }
 

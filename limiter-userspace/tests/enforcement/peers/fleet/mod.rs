@@ -2,6 +2,7 @@
 //! exactly the rights in docs/fleet.md.
 
 mod attacks;
+mod away;
 mod bans;
 mod cluster;
 mod five;

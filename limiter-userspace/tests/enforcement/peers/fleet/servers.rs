@@ -10,7 +10,9 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::Limiter;
 
 use super::{
-    PASSES, start,
+    PASSES,
+    cluster::{self, Cluster},
+    configuration_at, start,
     store::{self, RIGHTS, Store},
     wait_for, wait_until,
 };
@@ -109,29 +111,22 @@ fn node(store: &Store, number: usize, name: &str, places: &str) -> Result<Limite
 #[test]
 fn a_cluster_redirects_to_the_server_with_the_keys() -> Result<()> {
     let store = place(2)?;
-    let lines = format!("cluster-enabled yes\nsave \"\"\nuser edge on >hush {RIGHTS}");
-    let ports = [7_001, 7_002, 7_003];
-    let servers = ports.map(|port| Server::start(&store, port, false, &lines));
-    let [one, two, three] = ports.map(|port| format!("{ADDRESS}:{port}"));
-    let join = ["--cluster", "create", &one, &two, &three, "--cluster-yes"];
-    ask(&store, ports[0], &join)?;
-    wait(|| {
-        let mut is_ok = true;
-        for port in ports {
-            is_ok &= ask(&store, port, &["CLUSTER", "INFO"])?.contains("cluster_state:ok");
-        }
-        Ok(is_ok)
-    })?;
-    let a = format!("'redis://edge@{ADDRESS}:{NOBODY},{one}/0'");
-    let a = node(&store, 1, "a", &a)?;
-    let b = node(&store, 2, "b", &format!("'redis://edge@{two},{three}/0'"))?;
+    let _cluster = Cluster::start(&store, 3)?;
+    let [one, two, three] = [0, 1, 2].map(cluster::place);
+    let nodes = ["a", "b"];
+    let start = |number: usize, places: &str| -> Result<Limiter> {
+        let name = nodes[number - 1];
+        let text = configuration_at(&store, places, (name, &nodes), PASSES, "");
+        let node = start(&store, number, &text)?;
+        wait_until(&node, |status| status["connected"] == true)?;
+        Ok(node)
+    };
+    let a = start(1, &format!("{ADDRESS}:{NOBODY},{one}"))?;
+    let b = start(2, &format!("{two},{three}"))?;
     a.show(&["ban", "203.0.113.0/24", "--for", "10m"])?;
     wait_for(&b, "203.0.113.0/24", 1)?;
     b.show(&["unban", "203.0.113.0/24"])?;
     wait_for(&a, "203.0.113.0/24", 0)?;
-    for server in servers {
-        drop(server?);
-    }
     a.stop()?;
     b.stop()?;
     Ok(())
