@@ -1,11 +1,15 @@
 //! Checks whether a policy can work on an interface.
 
-use limiter_common::{counters::MAX_INTERFACES, limit::Cost, packet::Link};
+use limiter_common::{
+    counters::MAX_INTERFACES,
+    limit::Cost,
+    packet::{FLAG_SYN, Link, PROTOCOL_TCP},
+};
 use limiter_datapath::kernel::{
     DatapathError,
     interface::{Interface, InterfaceLookup, Kind},
 };
-use limiter_policy::policy::Policy;
+use limiter_policy::policy::{Limit, Match, Mode, Policy};
 use thiserror::Error;
 
 const ETHERNET_HEADER: u64 = 14;
@@ -58,6 +62,27 @@ pub enum Misfit {
         least: u64,
     },
 }
+
+/// A limit drops superframes whole, because its buckets hold too little and may not owe the rest.
+#[derive(Debug, Error)]
+#[error(
+    "limit {limit} has a {field} of {burst} {unit}, but in generic mode {interface} carries frames of up to {least} \
+     {unit}, merged from packets of a connection, which the limit drops whole: raise the {field} to at least {least}, \
+     or turn merging off (ethtool -K {interface} gro off)"
+)]
+pub struct WholeDrop {
+    limit: String,
+    /// `count` of a window, or `burst` of a limit with a reserve.
+    field: &'static str,
+    burst: u64,
+    unit: &'static str,
+    interface: String,
+    least: u64,
+}
+
+/// The most packets in a superframe of full packets, and the most bytes that it counts as.
+const MOST_PACKETS: u64 = 64;
+const MOST_BYTES: u64 = 70_000;
 
 /// Refuses a policy that does not fit an interface, one of `limited` among `all`.
 pub fn check(
@@ -164,6 +189,57 @@ pub fn unseen(interface: &Interface, all: &[Interface]) -> Option<String> {
     ))
 }
 
+/// Whether the interface has only generic mode, as its kind says.
+#[must_use]
+pub fn is_generic(interface: &Interface) -> bool {
+    let is_without_driver = matches!(interface.kind, Kind::Bridge | Kind::Loopback | Kind::Part);
+    is_without_driver || interface.link == Some(Link::Ip)
+}
+
+/// Looks for a limit that drops superframes whole on an interface in generic mode.
+#[must_use]
+pub fn whole_drop(policy: &Policy, interface: &Interface) -> Option<WholeDrop> {
+    policy.limits.iter().find_map(|limit| {
+        let (least, unit) = match limit.cost {
+            Cost::Packets => (MOST_PACKETS, "packets"),
+            Cost::Bytes => (MOST_BYTES, "bytes"),
+            _ => return None,
+        };
+        let may_owe = limit.strategy.has_burst() && limit.reserve.is_none();
+        if may_owe || limit.mode != Mode::Enforce || !counts_data(&limit.matching) {
+            return None;
+        }
+        let rates = limit.overrides.iter().map(|other| other.rate);
+        let small = (limit.default.into_iter().chain(rates)).find(|rate| rate.burst < least)?;
+        Some(WholeDrop {
+            limit: limit.name.clone(),
+            field: burst_field(limit),
+            burst: small.burst,
+            unit,
+            interface: interface.name.clone(),
+            least,
+        })
+    })
+}
+
+/// Whether packets with data of a TCP connection match, the only ones that the kernel merges unasked.
+fn counts_data(matching: &Match) -> bool {
+    let is_of_syns = matching
+        .tcp_flags
+        .is_some_and(|flags| flags.set & FLAG_SYN != 0);
+    let protocols = &matching.protocols;
+    !is_of_syns && (protocols.is_empty() || protocols.contains(&PROTOCOL_TCP))
+}
+
+/// The field with the most tokens that a limit admits at once.
+const fn burst_field(limit: &Limit) -> &'static str {
+    if limit.strategy.has_burst() {
+        "burst"
+    } else {
+        "count"
+    }
+}
+
 /// Refuses a byte limit with a burst that would drop every full-sized frame of the interface: a frame larger
 /// than the burst never passes. For a shared limit, a node's minimum share of the burst must hold the frame.
 fn check_bursts(policy: &Policy, interface: &Interface, link: Link) -> Result<(), Misfit> {
@@ -185,11 +261,7 @@ fn check_bursts(policy: &Policy, interface: &Interface, link: Link) -> Result<()
             if rate.burst < least {
                 return Err(Misfit::BurstBelowFrame {
                     limit: limit.name.clone(),
-                    field: if limit.strategy.has_burst() {
-                        "burst"
-                    } else {
-                        "count"
-                    },
+                    field: burst_field(limit),
                     burst: rate.burst,
                     interface: interface.name.clone(),
                     frame,

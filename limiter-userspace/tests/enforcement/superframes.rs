@@ -129,6 +129,46 @@ fn a_superframe_above_the_burst_passes_a_full_bucket_which_owes_the_rest() -> Re
     Ok(())
 }
 
+/// A limit that drops superframes whole is named before it does, but not where there are none, and not a limit on
+/// packets that the kernel does not merge.
+#[test]
+fn a_limit_that_drops_superframes_whole_is_told() -> Result<()> {
+    const TOLD: &str = "merged from packets of a connection, which the limit drops whole";
+    const SMALL: &str = "limits: {Each: {id: ipAddress, cost: packets, strategy: fixed-window, count: 20, period: 1h}}\n";
+    let pair = pair()?;
+    let generic = ["-i", SERVER_INTERFACE, "--mode", "generic"];
+    let limiter = Limiter::start(Path::new(PROGRAM), &pair.server, SMALL, &generic)?;
+    let is_told = || Ok(limiter.show(&["status"])?.contains(TOLD));
+    let is_healthy = || {
+        let checked = limiter.command(&["status", "--check"]).output()?;
+        anyhow::Ok(checked.status.success())
+    };
+    wait(is_told)?;
+    limiter.wait_for_log(TOLD)?;
+    assert!(!is_healthy()?);
+    for large in [
+        SMALL.replace("count: 20", "count: 64"),
+        SMALL.replace("count: 20", "count: 20, match: {protocol: udp}"),
+        SMALL.replace("strategy: fixed-window", "burst: 20"),
+    ] {
+        limiter.configure(&large)?;
+        limiter.show(&["reload"])?;
+        wait(|| Ok(!is_told()?)).with_context(|| large.clone())?;
+        assert!(is_healthy()?, "{large}");
+    }
+    for (mode, is_expected) in [("generic", true), ("native", false)] {
+        limiter.configure(&format!(
+            "interfaces: {SERVER_INTERFACE}\nmode: {mode}\n{SMALL}"
+        ))?;
+        let mut check = pair.server.command(PROGRAM);
+        let check = check.args(["check", "-c"]).arg(limiter.configuration());
+        let reported = String::from_utf8(check.output()?.stderr)?;
+        assert_eq!(reported.contains(TOLD), is_expected, "{mode}: {reported}");
+    }
+    ensure!(limiter.stop()?.success());
+    Ok(())
+}
+
 /// Superframes of a connection reach a bridge whole, left by the sender (TSO) or merged by the card below (GRO): each
 /// of the client's segments counts.
 #[test]
@@ -223,13 +263,24 @@ fn offload(namespace: &Namespace, arguments: &[&str]) -> Result<()> {
 /// Superframes of a virtual machine reach a native program without metadata, so their packet counts are estimates.
 #[test]
 fn the_packets_of_a_virtual_machines_superframe_are_estimated() -> Result<()> {
+    send_from_machine("native", 10, 1460)
+}
+
+/// In generic mode the kernel has the size of each packet, also of packets that do not fill the MTU.
+#[test]
+fn the_packets_of_a_virtual_machines_superframe_are_counted_in_generic_mode() -> Result<()> {
+    send_from_machine("generic", 10, 1460)?;
+    send_from_machine("generic", 10, 300)
+}
+
+/// Has a virtual machine send three superframes, of which two pass.
+fn send_from_machine(mode: &str, segments: usize, size: u16) -> Result<()> {
     let namespace = Namespace::new()?;
     let mut tap = Tap::merging(&namespace, "tap0")?;
     let configuration =
         "limits: {Each: {id: ipAddress, cost: packets, burst: 25, count: 1, period: 1h}}\n";
-    let arguments = ["-i", "tap0", "--mode", "native"];
+    let arguments = ["-i", "tap0", "--mode", mode];
     let limiter = Limiter::start(Path::new(PROGRAM), &namespace, configuration, &arguments)?;
-    let (segments, size) = (10, 1460);
     let frame = Frame::new("10.77.0.2".parse()?, "10.77.0.1".parse()?);
     let frame = frame.tcp_data(1024, PORT, (1, 1), &vec![0; segments * usize::from(size)])?;
     for _ in 0..3 {
@@ -237,6 +288,7 @@ fn the_packets_of_a_virtual_machines_superframe_are_estimated() -> Result<()> {
     }
     let status = limiter.status()?;
     let each = &status["limits"]["Each"];
+    // A superframe passes whole: the bucket of 25 holds the packets of two.
     assert_eq!(each["passed_packets"], 20, "{each}");
     assert_eq!(each["dropped_packets"], 10, "{each}");
     ensure!(limiter.stop()?.success());

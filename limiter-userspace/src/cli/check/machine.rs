@@ -4,8 +4,8 @@ use std::io::Write as _;
 
 use limiter_datapath::kernel::interface;
 use limiter_policy::{
-    interface::{InterfaceName, names},
-    policy::Policy,
+    config::{AttachMode, Config},
+    interface::names,
 };
 
 use super::super::output::{self, stderr};
@@ -21,10 +21,8 @@ use crate::{
 /// # Errors
 ///
 /// `interfaces`, which may be absent, cannot be limited together, or the policy does not fit one.
-pub(super) fn inspect<'p>(
-    policy: &'p Policy,
-    interfaces: &[InterfaceName],
-) -> anyhow::Result<Vec<CountedPeer<'p>>> {
+pub(super) fn inspect(config: &Config) -> anyhow::Result<Vec<CountedPeer<'_>>> {
+    let (policy, interfaces) = (&config.policy, &config.interfaces);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -46,6 +44,11 @@ pub(super) fn inspect<'p>(
         for interface in named.iter().chain(&selected) {
             if let Some(unseen) = fit::unseen(interface, &lookup.all) {
                 output::warn(&unseen);
+            }
+            if (config.mode == AttachMode::Generic || fit::is_generic(interface))
+                && let Some(whole_drop) = fit::whole_drop(policy, interface)
+            {
+                output::warn(&whole_drop.to_string());
             }
         }
     }

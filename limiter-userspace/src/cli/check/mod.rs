@@ -160,7 +160,7 @@ pub(super) fn check(args: &CheckArgs) -> anyhow::Result<()> {
     dns_cookies::warn(&config);
     states::warn(&config.policy);
     connections::warn(&config.policy);
-    let peers = machine::inspect(&config.policy, &config.interfaces)?;
+    let peers = machine::inspect(&config)?;
     if args.diff {
         return diff::show(&config, &args.read, args.output.json);
     }

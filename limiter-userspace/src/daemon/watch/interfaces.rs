@@ -8,7 +8,7 @@ use std::{
 };
 
 use limiter_datapath::kernel::{
-    Datapath, DatapathError, InterfacePresence, NameChange,
+    AttachedMode, Datapath, DatapathError, InterfacePresence, NameChange,
     interface::{self, Events, Interface},
 };
 use thiserror::Error;
@@ -141,6 +141,13 @@ fn limited_among<'l>(links: &'l [Interface], datapath: &Datapath) -> Vec<&'l Int
     links.iter().filter(is_limited).collect()
 }
 
+fn is_generic(link: &Interface, datapath: &Datapath) -> bool {
+    let mut attachments = datapath.attachments().iter();
+    attachments
+        .find(|attachment| attachment.is_on(link))
+        .is_some_and(|attachment| attachment.mode == AttachedMode::Generic)
+}
+
 /// Compares the policy in force with the limited interfaces, which may have changed, and logs new misfits. `refused`:
 /// why others cannot be attached to, which is logged already.
 fn log_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String, String>) {
@@ -149,8 +156,15 @@ fn log_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String, 
         let policy = &datapath.manifest().policy;
         let limited = limited_among(links, &datapath);
         let misfit = |link: &&Interface| {
-            let misfit = fit::check(policy, link, &limited, links).err()?;
-            Some((link.name.clone(), misfit.to_string()))
+            let misfit =
+                fit::check(policy, link, &limited, links).map_err(|misfit| misfit.to_string());
+            let whole_drop = || {
+                is_generic(link, &datapath)
+                    .then(|| fit::whole_drop(policy, link))
+                    .flatten()
+            };
+            let misfit = misfit.err().or_else(|| Some(whole_drop()?.to_string()))?;
+            Some((link.name.clone(), misfit))
         };
         let unseen = |link: &&Interface| Some((link.name.clone(), fit::unseen(link, links)?));
         (
