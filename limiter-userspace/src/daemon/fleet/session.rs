@@ -96,10 +96,10 @@ impl Node {
         heartbeats: &mut Heartbeats,
         tick: u64,
     ) -> Result<(), SessionEnd> {
+        if self.renew_keys() {
+            return Err(SessionEnd::Rekeyed);
+        }
         if tick.is_multiple_of(HEARTBEAT_TICKS) {
-            if self.renew_keys() {
-                return Err(SessionEnd::Rekeyed);
-            }
             self.count();
             heartbeats.exchange(self, store).await?;
         }

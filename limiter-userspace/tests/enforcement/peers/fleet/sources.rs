@@ -244,7 +244,7 @@ fn a_source_that_one_node_has_proven_is_served_first_on_all() -> Result<()> {
             status["sources"]["proven"] == expected && status["sources"]["unsent"] == 0
         })?;
     }
-    ensure!(status(c)?["sources"]["received"] == 4, "{:#}", status(c)?);
+    wait_until(c, |status| status["sources"]["received"] == 4)?;
     a.show(&["untrust", &shaken])?;
     let begun = Instant::now();
     wait_for(b, &shaken, "nothing")?;

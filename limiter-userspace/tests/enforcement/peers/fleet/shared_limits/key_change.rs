@@ -50,7 +50,7 @@ fn change_keys(fleet: &Fleet, keys: &[&str], times: usize, mut next: u8) -> Resu
         let [a, b] = &fleet.nodes[..] else {
             bail!("not two nodes");
         };
-        // Each node reads the file within five seconds; in between, their keys differ.
+        // Each node reads the file in its own time; in between, their keys differ.
         for (from, to) in [(a, b), (b, a)] {
             let prefix = format!("198.51.100.{next}");
             from.show(&["ban", &prefix, "--for", "1h"])?;
