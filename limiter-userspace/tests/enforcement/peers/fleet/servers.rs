@@ -10,9 +10,15 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::Limiter;
 
 use super::{
-    PASSES,
+    Fleet, PASSES,
     cluster::{self, Cluster},
-    configuration_at, start,
+    configuration_at,
+    shared_limits::{
+        DRAINED, Flood,
+        nodes::{ALL, LIMITS},
+        watch::Watch,
+    },
+    start,
     store::{self, RIGHTS, Store},
     wait_for, wait_until,
 };
@@ -91,7 +97,7 @@ fn ask(store: &Store, port: u16, arguments: &[&str]) -> Result<String> {
 fn configuration(store: &Store, name: &str, places: &str) -> String {
     let file = |name: &str| store.directory().join(name).display().to_string();
     format!(
-        "{PASSES}\nstate: {}\nfleet: {{store: {places}, name: edge, node: {name}, key-file: {}, \
+        "{LIMITS}\nstate: {}\nfleet: {{store: {places}, name: edge, node: {name}, key-file: {}, \
          password-file: {}}}\n",
         file(&format!("state-{name}")),
         file("fleet.key"),
@@ -132,7 +138,7 @@ fn a_cluster_redirects_to_the_server_with_the_keys() -> Result<()> {
     Ok(())
 }
 
-/// The server dies, and the Sentinel promotes its replica.
+/// The server dies, and the Sentinel promotes its replica: bans hold, and both nodes stay within the budget.
 #[test]
 fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
     let store = place(2)?;
@@ -150,27 +156,39 @@ fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
     let replicas = ["SENTINEL", "REPLICAS", "main"];
     wait(|| Ok(ask(&store, 7_103, &replicas)?.contains("7102")))?;
     let places = format!("'redis://edge@{ADDRESS}:{NOBODY},{ADDRESS}:7103/0', sentinel: main");
-    let a = node(&store, 1, "a", &places)?;
-    let b = node(&store, 2, "b", &places)?;
+    let mut fleet = Fleet {
+        nodes: vec![
+            node(&store, 1, "a", &places)?,
+            node(&store, 2, "b", &places)?,
+        ],
+        store,
+    };
+    let (a, b, store) = (&fleet.nodes[0], &fleet.nodes[1], &fleet.store);
+    let mut watch = Watch::begin(&fleet, &[ALL])?;
+    let flood = Flood::of(&fleet, 1)?;
+    watch.used_within(&fleet, DRAINED)?;
     a.show(&["ban", "203.0.113.0/24", "--for", "10m"])?;
-    wait_for(&b, "203.0.113.0/24", 1)?;
+    wait_for(b, "203.0.113.0/24", 1)?;
     drop(server);
     // The node sends it while there is no server, or to the new one.
     a.show(&["ban", "198.51.100.0/24", "--for", "10m"])?;
-    wait_for(&b, "198.51.100.0/24", 1)?;
-    wait_for(&b, "203.0.113.0/24", 1)?;
+    wait_for(b, "198.51.100.0/24", 1)?;
+    wait_for(b, "203.0.113.0/24", 1)?;
     ensure!(
-        ask(&store, 7_102, &["HLEN", "limiter:{edge}:bans"])?.trim() == "2",
+        ask(store, 7_102, &["HLEN", "limiter:{edge}:bans"])?.trim() == "2",
         "the replica has not both"
     );
-    b.stop()?;
+    // The new server learns the leases from the nodes.
+    watch.wait_for_use(&fleet, 95..=100)?;
+    flood.stop()?;
     // The error names a server that the Sentinel does not know.
     let other = format!("'redis://edge@{ADDRESS}:7103/0', sentinel: other");
-    let b = start(&store, 2, &configuration(&store, "b", &other))?;
-    wait_until(&b, |status| {
+    let text = configuration(store, "b", &other);
+    let b = fleet.nodes.pop().context("no second node")?;
+    ensure!(b.stop()?.success());
+    fleet.nodes.push(start(&fleet.store, 2, &text)?);
+    wait_until(&fleet.nodes[1], |status| {
         status["error"] == "the Sentinels know no server 'other'"
     })?;
-    a.stop()?;
-    b.stop()?;
-    Ok(())
+    fleet.stop()
 }

@@ -4,8 +4,8 @@ mod cost;
 mod failover;
 mod key_change;
 mod keys;
-mod nodes;
-mod watch;
+pub(super) mod nodes;
+pub(super) mod watch;
 
 use std::{
     num::NonZeroU32,
@@ -27,7 +27,7 @@ use super::{
 const FLOOD: NonZeroU32 = NonZeroU32::new(3_000).unwrap();
 
 /// After this time no flooded bucket has more than its refill.
-const DRAINED: Duration = Duration::from_secs(2);
+pub(super) const DRAINED: Duration = Duration::from_secs(2);
 
 /// Returns a node's share, in thousandths.
 pub(super) fn share(status: &Value) -> u64 {

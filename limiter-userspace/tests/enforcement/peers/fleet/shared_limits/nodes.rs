@@ -8,12 +8,12 @@ use super::{
 };
 use crate::peers::fleet::{Fleet, configuration, start, store::Store, wait_for, wait_until};
 
-pub(super) const LIMITS: &str = "limits:
+pub(in super::super) const LIMITS: &str = "limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
   All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 2000,
         count: 1000, period: 1s}";
 
-pub(super) const ALL: Budget = Budget {
+pub(in super::super) const ALL: Budget = Budget {
     limit: "All",
     passed: "passed_packets",
     rate: 1_000,
