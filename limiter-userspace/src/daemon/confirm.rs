@@ -198,7 +198,7 @@ fn revert(daemon: &Daemon) -> RevertOutcome {
         Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
     }
     daemon.settled.notify_one();
-    service::status(daemon);
+    service::status(&daemon.datapath);
     RevertOutcome::Another
 }
 

@@ -55,7 +55,7 @@ pub(super) async fn put_in_force(
     // The kernel's verifier is slow; packets and requests do not wait for it.
     let previous = spawn_blocking(move || {
         let previous = apply(&to_apply, candidate, resumed)?;
-        to_apply.cookies.read(&to_apply);
+        to_apply.cookies.read(&to_apply.datapath);
         Ok::<_, DatapathError>(previous)
     });
     let begun_anew = conclude(daemon, previous.await??, confirmation)?;

@@ -44,6 +44,7 @@ mod sent_back;
 mod server_names;
 mod service;
 mod shared;
+mod shared_datapath;
 mod sieves;
 mod standing;
 mod starting_point;
@@ -154,7 +155,7 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         let daemon = Arc::clone(&daemon);
         move || daemon.detach.notify_one()
     };
-    service::ready(&daemon);
+    service::ready(&daemon.datapath);
     let end = tokio::select! {
         () = started.control.serve(respond, detach) => EndReason::Stop,
         () = daemon.detach.notified() => EndReason::Detach,
@@ -165,20 +166,22 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         never = reload::on_request(
             &daemon, started.requests, hang_up, started.files, started.feeds,
         ) => match never {},
-        never = incidents::watch(&daemon, quiet) => match never {},
+        never = incidents::watch(
+            &daemon.datapath, &daemon.texts, &daemon.incidents, quiet,
+        ) => match never {},
         never = service::stay_alive(&daemon.watchdog) => match never {},
         never = logging::log_lost() => match never {},
         never = state::maintain(&daemon) => match never {},
         never = automatic::watch(&daemon) => match never {},
         never = bans::sweep(&daemon) => match never {},
         // In boxes, as all of these together are too large for the stack.
-        never = Box::pin(started.own_addresses.maintain(&daemon)) => match never {},
-        never = Box::pin(sent_back::maintain(&daemon)) => match never {},
-        never = Box::pin(dns_cookies::maintain(&daemon)) => match never {},
-        never = Box::pin(syn_cookies::maintain(&daemon)) => match never {},
-        never = Box::pin(rmem_max::maintain(&daemon)) => match never {},
-        never = Box::pin(connections::maintain(&daemon)) => match never {},
-        never = texts::maintain(&daemon) => match never {},
+        never = Box::pin(started.own_addresses.maintain(&daemon.datapath, &daemon.no_answers)) => match never {},
+        never = Box::pin(sent_back::maintain(&daemon.datapath, &daemon.lost_answers)) => match never {},
+        never = Box::pin(dns_cookies::maintain(&daemon.datapath, &daemon.cookies)) => match never {},
+        never = Box::pin(syn_cookies::maintain(&daemon.datapath, &daemon.syn_cookies)) => match never {},
+        never = Box::pin(rmem_max::maintain(&daemon.datapath)) => match never {},
+        never = Box::pin(connections::maintain(daemon.connections())) => match never {},
+        never = texts::maintain(&daemon.datapath, &daemon.texts) => match never {},
         never = pins::maintain(&daemon) => match never {},
     };
     service::stopping();

@@ -79,7 +79,7 @@ async fn reload(
                 reloaded.limits,
                 reloaded.overrides,
             );
-            service::status(daemon);
+            service::status(&daemon.datapath);
             Ok(reloaded)
         }
         Err(error) => {

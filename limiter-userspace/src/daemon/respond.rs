@@ -137,7 +137,7 @@ impl MapCall for OffenderQuery {
         daemon: Option<&Daemon>,
         _: &[UsePressure],
     ) -> Result<Self::Response, Failure> {
-        let texts = daemon.map(|daemon| &daemon.texts);
+        let texts = daemon.map(|daemon| &*daemon.texts);
         Ok(offenders::list(datapath, texts, self)?)
     }
 }

@@ -3,10 +3,7 @@
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    ops::{Deref, DerefMut},
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLockReadGuard},
     time::Instant,
 };
 
@@ -18,7 +15,7 @@ use super::{
     bans::{BanCounts, SharedBanIndex},
     capacity::{self, Capacity},
     changes::{Changes, Confirmer},
-    connections::BusyKeys,
+    connections::{self, BusyKeys},
     dns_cookies::CookieSecrets,
     fleet::Fleet,
     forwarded::ForwardedStatus,
@@ -27,8 +24,9 @@ use super::{
     no_answers::NoAnswers,
     options::Options,
     requests::Requests,
-    server_names::{self, NamerHandle},
-    sieves::{self, Pressures},
+    server_names,
+    shared_datapath::{ChangingDatapath, SharedDatapath},
+    sieves,
     state::StateSaver,
     texts::Texts,
     warnings::Warnings,
@@ -47,7 +45,7 @@ pub struct Daemon {
     pub(super) read_access: ReadAccess,
     /// Saves bucket debts; `None`: no state file is configured.
     pub(super) state: Option<StateSaver>,
-    datapath: RwLock<Datapath>,
+    pub(super) datapath: Arc<SharedDatapath>,
     /// The counts of bans, beside the kernel's map.
     pub(super) bans: SharedBanIndex,
     /// The daemon's part in a fleet; `None`: it is alone.
@@ -55,7 +53,7 @@ pub struct Daemon {
     /// Finds the addresses that must not be banned.
     pub(super) guard: Guard,
     /// The last log lines about incidents.
-    pub(super) incidents: RecentIncidents,
+    pub(super) incidents: Arc<RecentIncidents>,
     /// The outcomes of automatic bans.
     pub(super) automatic: Outcomes,
     changes: Mutex<Changes>,
@@ -69,20 +67,16 @@ pub struct Daemon {
     pub(super) not_confirmed: tokio::sync::Notify,
     /// Notified when a waiting change is confirmed or reverted.
     pub(super) settled: tokio::sync::Notify,
-    /// The pressures on sieves.
-    pub(super) pressures: Arc<Pressures>,
-    /// The thread that names connections.
-    pub(super) naming: Arc<NamerHandle>,
     /// The keys with the most open connections.
     pub(super) busy_keys: BusyKeys,
     /// The texts of names that buckets know by hash.
-    pub(super) texts: Texts,
+    pub(super) texts: Arc<Texts>,
     /// The automatic rates.
-    pub(super) capacity: Capacity,
+    pub(super) capacity: Arc<Capacity>,
     /// Why no packet is answered.
     pub(super) no_answers: NoAnswers,
     /// The secrets of DNS cookies.
-    pub(super) cookies: CookieSecrets,
+    pub(super) cookies: Arc<CookieSecrets>,
     /// Warnings of interfaces that lose answers.
     pub(super) lost_answers: Warnings,
     /// Facts that were logged about interfaces.
@@ -129,24 +123,22 @@ impl Daemon {
             options,
             read_access,
             state,
-            datapath: RwLock::new(datapath),
+            datapath: Arc::new(SharedDatapath::new(datapath)),
             bans: SharedBanIndex::default(),
             fleet,
             guard: Guard::default(),
-            incidents: RecentIncidents::default(),
+            incidents: Arc::default(),
             automatic: Outcomes::default(),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             unconfirmed: Condvar::new(),
             not_confirmed: tokio::sync::Notify::new(),
             settled: tokio::sync::Notify::new(),
-            pressures: Arc::default(),
-            naming: Arc::default(),
             busy_keys: BusyKeys::default(),
-            texts: Texts::default(),
-            capacity: Capacity::default(),
+            texts: Arc::default(),
+            capacity: Arc::default(),
             no_answers: NoAnswers::default(),
-            cookies: CookieSecrets::default(),
+            cookies: Arc::default(),
             lost_answers: Warnings::default(),
             logged: tokio::sync::Mutex::default(),
             unmatched: Mutex::default(),
@@ -161,8 +153,7 @@ impl Daemon {
 
     /// Locks the datapath in force for reading.
     pub fn datapath(&self) -> RwLockReadGuard<'_, Datapath> {
-        // A thread that panicked while holding it left nothing half-changed: see `Datapath::apply`.
-        self.datapath.read().unwrap_or_else(PoisonError::into_inner)
+        self.datapath.read()
     }
 
     /// Returns why interfaces do not fit the policy in force, or cannot be attached to, by their names.
@@ -235,12 +226,12 @@ impl Daemon {
         &self,
         datapath: &Datapath,
     ) -> Result<Option<ServerNamesStatus>, DatapathError> {
-        server_names::status(datapath, Some(&self.naming))
+        server_names::status(datapath, Some(&self.datapath.naming))
     }
 
     /// Summarizes the sieves.
     pub fn sieves(&self, datapath: &Datapath) -> Result<Vec<SieveBrief>, DatapathError> {
-        sieves::brief(datapath, &self.pressures.measured())
+        sieves::brief(datapath, &self.datapath.pressures.measured())
     }
 
     pub(super) fn status(&self) -> DaemonStatus {
@@ -274,46 +265,18 @@ impl Daemon {
 
     /// Locks the datapath in force for a change.
     pub(super) fn datapath_mut(&self) -> ChangingDatapath<'_> {
-        ChangingDatapath {
-            datapath: self
-                .datapath
-                .write()
-                .unwrap_or_else(PoisonError::into_inner),
-            pressures: &self.pressures,
-            naming: &self.naming,
+        self.datapath.change()
+    }
+
+    pub(super) const fn connections(&self) -> connections::Parts<'_> {
+        connections::Parts {
+            datapath: &self.datapath,
+            busy_keys: &self.busy_keys,
+            forwarded: &self.forwarded,
         }
     }
 
     pub(super) fn changes(&self) -> MutexGuard<'_, Changes> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The datapath while it is changed. On drop, still under the lock, its pressures are measured and connections named
-/// by the new policy.
-pub(super) struct ChangingDatapath<'d> {
-    datapath: RwLockWriteGuard<'d, Datapath>,
-    pressures: &'d Pressures,
-    naming: &'d NamerHandle,
-}
-
-impl Deref for ChangingDatapath<'_> {
-    type Target = Datapath;
-
-    fn deref(&self) -> &Datapath {
-        &self.datapath
-    }
-}
-
-impl DerefMut for ChangingDatapath<'_> {
-    fn deref_mut(&mut self) -> &mut Datapath {
-        &mut self.datapath
-    }
-}
-
-impl Drop for ChangingDatapath<'_> {
-    fn drop(&mut self) {
-        self.pressures.follow(&self.datapath);
-        self.naming.follow(&self.datapath);
     }
 }

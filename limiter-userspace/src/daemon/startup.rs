@@ -28,6 +28,7 @@ use super::{
     requests::{RequestQueue, Requests},
     server_names,
     shared::{Daemon, ReadAccess},
+    shared_datapath::SharedDatapath,
     sieves,
     starting_point::StartingPoint,
     state::{ResumeState, StateSaver},
@@ -142,7 +143,7 @@ pub(super) async fn start(
         let leases = fleet::start_leases(&daemon, fleet);
         threads.push(leases.map_err(StartupError::Thread)?);
     }
-    let own_addresses = OwnAddressUpdater::start(&daemon).await;
+    let own_addresses = OwnAddressUpdater::start(&daemon.datapath, &daemon.no_answers).await;
     for listener in [listener, page_listener].into_iter().flatten() {
         let serving = listener.serve(Arc::clone(&daemon));
         threads.push(serving.map_err(StartupError::Thread)?);
@@ -207,13 +208,21 @@ fn make_folder(config: &Path, files: &mut FileWatch) {
 
 /// Starts the threads beside the main one, except the HTTP servers.
 fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
-    let pressure = sieves::start(&daemon.pressures, &daemon.watchdog)?;
+    let SharedDatapath {
+        pressures, naming, ..
+    } = &*daemon.datapath;
+    let pressure = sieves::start(pressures, &daemon.watchdog)?;
     // For the policy that was found pinned, until the configuration is in force.
-    daemon.pressures.follow(&daemon.datapath());
-    let naming = server_names::start(&daemon.naming, &daemon.watchdog)?;
-    daemon.naming.follow(&daemon.datapath());
-    let (confirmation, capacity) = (confirm::start(daemon)?, automatic_rates::start(daemon)?);
-    Ok(vec![pressure, naming, confirmation, capacity])
+    pressures.follow(&daemon.datapath());
+    let names = server_names::start(naming, &daemon.watchdog)?;
+    naming.follow(&daemon.datapath());
+    let confirmation = confirm::start(daemon)?;
+    let capacity = automatic_rates::start(
+        Arc::clone(&daemon.datapath),
+        Arc::clone(&daemon.capacity),
+        Arc::clone(&daemon.watchdog),
+    )?;
+    Ok(vec![pressure, names, confirmation, capacity])
 }
 
 /// The first configuration and the state to continue from.

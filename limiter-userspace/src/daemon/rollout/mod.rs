@@ -48,7 +48,7 @@ pub(super) async fn work(
             let taken = take(daemon, files, feeds, &request, confirmation).await;
             let error = taken.as_ref().err().map(ToString::to_string);
             daemon.changes().record(wall_clock_now(), error);
-            service::status(daemon);
+            service::status(&daemon.datapath);
             let (generation, leader) = (taken?, request.rollout.node);
             info!(
                 generation,
