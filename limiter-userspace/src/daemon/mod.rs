@@ -155,6 +155,7 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         let daemon = Arc::clone(&daemon);
         move || daemon.detach.notify_one()
     };
+    let automatic = daemon.automatic();
     service::ready(&daemon.datapath);
     let end = tokio::select! {
         () = started.control.serve(respond, detach) => EndReason::Stop,
@@ -172,8 +173,8 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         never = service::stay_alive(&daemon.watchdog) => match never {},
         never = logging::log_lost() => match never {},
         never = state::maintain(&daemon) => match never {},
-        never = automatic::watch(&daemon) => match never {},
-        never = bans::sweep(&daemon) => match never {},
+        never = automatic::watch(&automatic) => match never {},
+        never = bans::sweep(&daemon.bans) => match never {},
         // In boxes, as all of these together are too large for the stack.
         never = Box::pin(started.own_addresses.maintain(&daemon.datapath, &daemon.no_answers)) => match never {},
         never = Box::pin(sent_back::maintain(&daemon.datapath, &daemon.lost_answers)) => match never {},

@@ -74,7 +74,7 @@ pub(super) fn status(
         limits.insert(limit.name.clone(), status);
     }
     let [ipv4, ipv6] = match daemon {
-        Some(daemon) => daemon.bans.ban_index().holding(),
+        Some(daemon) => daemon.bans.index().holding(),
         None => bans::count(datapath)?,
     };
     let never_there = names(&manifest.interfaces).filter(|name| {

@@ -11,8 +11,8 @@ use limiter_datapath::kernel::{Datapath, DatapathError};
 use limiter_policy::policy::Limit;
 
 use super::{
-    automatic::Outcomes,
-    bans::{BanCounts, SharedBanIndex},
+    automatic::{self, Outcomes},
+    bans::{BanCounts, SharedBans},
     capacity::{self, Capacity},
     changes::{Changes, Confirmer},
     connections::{self, BusyKeys},
@@ -46,16 +46,15 @@ pub struct Daemon {
     /// Saves bucket debts; `None`: no state file is configured.
     pub(super) state: Option<StateSaver>,
     pub(super) datapath: Arc<SharedDatapath>,
-    /// The counts of bans, beside the kernel's map.
-    pub(super) bans: SharedBanIndex,
+    pub(super) bans: Arc<SharedBans>,
     /// The daemon's part in a fleet; `None`: it is alone.
     pub(super) fleet: Option<Arc<Fleet>>,
     /// Finds the addresses that must not be banned.
-    pub(super) guard: Guard,
+    pub(super) guard: Arc<Guard>,
     /// The last log lines about incidents.
     pub(super) incidents: Arc<RecentIncidents>,
     /// The outcomes of automatic bans.
-    pub(super) automatic: Outcomes,
+    pub(super) automatic: Arc<Outcomes>,
     changes: Mutex<Changes>,
     /// Requests for reloads go here.
     pub(super) reloads: Requests,
@@ -118,17 +117,18 @@ impl Daemon {
         reloads: Requests,
         datapath: Datapath,
     ) -> Self {
+        let datapath = Arc::new(SharedDatapath::new(datapath));
         Self {
             reloads,
             options,
             read_access,
             state,
-            datapath: Arc::new(SharedDatapath::new(datapath)),
-            bans: SharedBanIndex::default(),
+            datapath,
+            bans: Arc::new(SharedBans::new(Arc::clone(&datapath))),
             fleet,
-            guard: Guard::default(),
+            guard: Arc::default(),
             incidents: Arc::default(),
-            automatic: Outcomes::default(),
+            automatic: Arc::default(),
             changes: Mutex::default(),
             changing: tokio::sync::Mutex::default(),
             unconfirmed: Condvar::new(),
@@ -178,7 +178,7 @@ impl Daemon {
 
     /// The outcomes of automatic bans since the daemon started.
     #[must_use]
-    pub const fn automatic_bans(&self) -> &Outcomes {
+    pub fn automatic_bans(&self) -> &Outcomes {
         &self.automatic
     }
 
@@ -209,7 +209,7 @@ impl Daemon {
     /// The number of bans, and of changes to them since the daemon started.
     #[must_use]
     pub fn ban_counts(&self) -> BanCounts {
-        self.bans.ban_index().counts()
+        self.bans.index().counts()
     }
 
     /// The rate in force of a limit; `None`: it is not automatic.
@@ -266,6 +266,14 @@ impl Daemon {
     /// Locks the datapath in force for a change.
     pub(super) fn datapath_mut(&self) -> ChangingDatapath<'_> {
         self.datapath.change()
+    }
+
+    pub(super) fn automatic(&self) -> automatic::Parts {
+        automatic::Parts {
+            bans: Arc::clone(&self.bans),
+            guard: Arc::clone(&self.guard),
+            outcomes: Arc::clone(&self.automatic),
+        }
     }
 
     pub(super) const fn connections(&self) -> connections::Parts<'_> {

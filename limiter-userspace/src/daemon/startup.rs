@@ -140,7 +140,11 @@ pub(super) async fn start(
             make_folder(&daemon.options.config, &mut files);
         }
         threads.push(fleet::start(&daemon, fleet, &keys).map_err(StartupError::Thread)?);
-        let leases = fleet::start_leases(&daemon, fleet);
+        let leases = fleet::start_leases(
+            Arc::clone(&daemon.datapath),
+            Arc::clone(&daemon.watchdog),
+            Arc::clone(fleet),
+        );
         threads.push(leases.map_err(StartupError::Thread)?);
     }
     let own_addresses = OwnAddressUpdater::start(&daemon.datapath, &daemon.no_answers).await;

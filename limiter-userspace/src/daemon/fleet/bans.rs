@@ -20,10 +20,11 @@ use super::{
     replica::{Replica, Shared},
     updates::{self, Now},
 };
-use crate::daemon::shared::Daemon;
+use crate::daemon::{bans::SharedBans, guard::Guard};
 
 pub(super) struct Bans {
-    daemon: Arc<Daemon>,
+    bans: Arc<SharedBans>,
+    guard: Arc<Guard>,
     fleet: Arc<Fleet>,
     /// The runtime of the rest of the daemon, where the guard queries the kernel.
     others: Handle,
@@ -32,9 +33,15 @@ pub(super) struct Bans {
 }
 
 impl Bans {
-    pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, others: Handle) -> Self {
+    pub(super) fn new(
+        bans: Arc<SharedBans>,
+        guard: Arc<Guard>,
+        fleet: Arc<Fleet>,
+        others: Handle,
+    ) -> Self {
         Self {
-            daemon,
+            bans,
+            guard,
             fleet,
             others,
             refused: HashMap::new(),
@@ -43,7 +50,7 @@ impl Bans {
 
     /// Records the changes made here since the last call.
     pub(super) fn record_changes(&mut self, map: &mut Replicated<BanState>) {
-        let (changes, lost) = self.daemon.bans.ban_index().take_changes();
+        let (changes, lost) = self.bans.index().take_changes();
         if lost > 0 {
             warn!(
                 lost,
@@ -57,7 +64,7 @@ impl Bans {
         let now = Now::new();
         let mut is_full = false;
         {
-            let datapath = self.daemon.datapath();
+            let datapath = self.bans.datapath.read();
             let names = &datapath.manifest().names;
             for changed in &changes {
                 let (id, state, ends_ms) = updates::state_of(changed, names, now);
@@ -116,15 +123,13 @@ impl Shared for Bans {
         if ids.is_empty() {
             return;
         }
-        let daemon = Arc::clone(&self.daemon);
-        let asking = self
-            .others
-            .spawn(async move { daemon.guard.by_hand(None).await });
+        let guard = Arc::clone(&self.guard);
+        let asking = self.others.spawn(async move { guard.by_hand(None).await });
         // Fails only when the daemon ends: then there is nothing to enforce.
         let Ok(protected) = asking.await else {
             return;
         };
-        match enforce::enforce(&self.daemon, map, &ids, &protected) {
+        match enforce::enforce(&self.bans, map, &ids, &protected) {
             Ok(refused) => self.enforced(map, &ids, refused),
             Err(error) => {
                 self.fleet.refuse_message("kernel", &error.to_string());
@@ -147,7 +152,7 @@ impl Shared for Bans {
 impl Replica<Bans> {
     /// Remembers the active bans, which the fleet may know already.
     pub(super) fn begin(&mut self) {
-        if let Err(error) = enforce::seed(&self.shared.daemon, &mut self.map) {
+        if let Err(error) = enforce::seed(&self.shared.bans.datapath, &mut self.map) {
             warn!("the fleet does not receive the bans in force: {error}");
         }
     }

@@ -13,7 +13,11 @@ use tracing::{debug, warn};
 
 use super::updates::{self, Now};
 use crate::{
-    daemon::{bans::BanError, guard::GuardError, shared::Daemon},
+    daemon::{
+        bans::{BanError, SharedBans},
+        guard::GuardError,
+        shared_datapath::SharedDatapath,
+    },
     guard::ProtectedAddresses,
 };
 
@@ -30,13 +34,13 @@ pub(super) struct RefusedBan {
 
 /// Enforces the last update about some bans; returns the ones that are refused here.
 pub(super) fn enforce(
-    daemon: &Daemon,
+    bans: &SharedBans,
     map: &Replicated<BanState>,
     ids: &[BanId],
     protected: &Result<ProtectedAddresses, GuardError>,
 ) -> Result<Vec<RefusedBan>, DatapathError> {
     let now = Now::new();
-    daemon.with_bans(|datapath, bans| {
+    bans.change(|datapath, bans| {
         bans.skip_journal();
         let manifest = datapath.manifest();
         let mut all_refused = Vec::new();
@@ -110,8 +114,11 @@ pub(super) fn log_refused(map: &Replicated<BanState>, refused: &[RefusedBan]) {
 }
 
 /// Notes the active bans of this host, before it reads the store.
-pub(super) fn seed(daemon: &Daemon, map: &mut Replicated<BanState>) -> Result<(), DatapathError> {
-    let datapath = daemon.datapath();
+pub(super) fn seed(
+    datapath: &SharedDatapath,
+    map: &mut Replicated<BanState>,
+) -> Result<(), DatapathError> {
+    let datapath = datapath.read();
     let Some(maps) = datapath.source_maps() else {
         return Ok(());
     };

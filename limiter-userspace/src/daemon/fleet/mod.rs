@@ -64,7 +64,7 @@ pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io
     let others = Handle::current();
     let changed = Arc::clone(&fleet.changed);
     // The journal has every change from now on; earlier bans are in the table.
-    daemon.bans.ban_index().keep_journal(changed);
+    daemon.bans.index().keep_journal(changed);
     let node = Node::new(Arc::clone(daemon), Arc::clone(fleet), keys, others);
     let ending = Arc::clone(fleet);
     let (daemon, fleet) = (Arc::clone(daemon), Arc::clone(fleet));

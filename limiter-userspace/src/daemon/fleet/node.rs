@@ -53,9 +53,14 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys, others: Handle) -> Self {
-        let bans = Bans::new(Arc::clone(&daemon), Arc::clone(&fleet), others.clone());
+        let bans = Bans::new(
+            Arc::clone(&daemon.bans),
+            Arc::clone(&daemon.guard),
+            Arc::clone(&fleet),
+            others.clone(),
+        );
         let sources = fleet.settings.known_sources.then(|| {
-            let sources = Sources::new(Arc::clone(&daemon), Arc::clone(&fleet));
+            let sources = Sources::new(Arc::clone(&daemon.datapath), Arc::clone(&fleet));
             Replica::new(sources, &fleet, keys)
         });
         Self {

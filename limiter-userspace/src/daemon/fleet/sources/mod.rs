@@ -31,13 +31,13 @@ use super::{
     updates::Now,
     warnings::Warnings,
 };
-use crate::{daemon::shared::Daemon, protocol::FleetSources};
+use crate::{daemon::shared_datapath::SharedDatapath, protocol::FleetSources};
 
 /// How many ticks of the session lie between two attempts to share known sources.
 const RETRY_TICKS: u64 = 4;
 
 pub(super) struct Sources {
-    daemon: Arc<Daemon>,
+    datapath: Arc<SharedDatapath>,
     fleet: Arc<Fleet>,
     sweeps: Sweeps,
     openings: Openings,
@@ -48,9 +48,9 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>) -> Self {
+    pub(super) fn new(datapath: Arc<SharedDatapath>, fleet: Arc<Fleet>) -> Self {
         Self {
-            daemon,
+            datapath,
             fleet,
             sweeps: Sweeps::default(),
             openings: Openings::default(),
@@ -70,7 +70,7 @@ impl Sources {
             if self.fleet.has_changed_known() {
                 self.sweeps.extend(Scope::All);
             }
-            let may_find = self.openings.are_new(&self.daemon.datapath());
+            let may_find = self.openings.are_new(&self.datapath.read());
             self.sweeps.begin(map, may_find);
         }
     }
@@ -78,7 +78,7 @@ impl Sources {
     /// Compares the next page.
     pub(super) fn sweep(&mut self, map: &mut Replicated<Proof>) {
         let page = {
-            let datapath = self.daemon.datapath();
+            let datapath = self.datapath.read();
             let known = datapath.known_sources();
             known.and_then(|known| self.sweeps.compare(&known, map))
         };
@@ -98,7 +98,7 @@ impl Sources {
 
     /// Writes the winning proof of each of some sources to the table.
     fn enforce_sources(&self, map: &Replicated<Proof>, sources: &[Source]) {
-        if let Err(error) = sweep::enforce(&self.daemon, map, sources) {
+        if let Err(error) = sweep::enforce(&self.datapath, map, sources) {
             self.failed(&error);
         }
     }
@@ -139,7 +139,7 @@ impl Replica<Sources> {
     /// prefix length, everything starts again.
     pub(super) fn follow_policy(&mut self) -> bool {
         let settings = {
-            let datapath = self.shared.daemon.datapath();
+            let datapath = self.shared.datapath.read();
             let known = datapath.known_sources();
             known.ok().map(|known| *known.settings())
         };

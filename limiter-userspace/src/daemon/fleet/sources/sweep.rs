@@ -20,7 +20,7 @@ use limiter_fleet::{
 use super::{super::updates::Now, convert};
 use crate::daemon::{
     pace::{cpu_time, pause_after},
-    shared::Daemon,
+    shared_datapath::SharedDatapath,
 };
 
 /// The shortest pause between two sweeps.
@@ -230,12 +230,12 @@ impl Sweep {
 
 /// Writes the winning proof of each of some sources to the table.
 pub(super) fn enforce(
-    daemon: &Daemon,
+    datapath: &SharedDatapath,
     map: &Replicated<Proof>,
     sources: &[Source],
 ) -> Result<(), DatapathError> {
     for some in sources.chunks(SOME) {
-        match enforce_some(&daemon.datapath(), map, some) {
+        match enforce_some(&datapath.read(), map, some) {
             Ok(()) | Err(DatapathError::NoStanding) => {}
             Err(error) => return Err(error),
         }
