@@ -68,7 +68,7 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Reply {
             Reply::to::<KnownChanges>(known::change(&daemon, changes).await)
         }
         Request::AcceptList(accept) => {
-            let accepted = daemon.reloads.accept(accept).await;
+            let accepted = daemon.enforcement.reloads.accept(accept).await;
             Reply::to::<AcceptList>(accepted.map(|files| AcceptedFiles { files }))
         }
         Request::Push(plan) => {
@@ -82,9 +82,9 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Reply {
         Request::EndPush(EndPush { keep }) => Reply::to::<EndPush>(rollout(&daemon, |fleet| {
             fleet.rollouts().end(keep, monotonic_now())
         })),
-        Request::Reload(Reload) => Reply::to::<Reload>(daemon.reloads.reload().await),
+        Request::Reload(Reload) => Reply::to::<Reload>(daemon.enforcement.reloads.reload().await),
         Request::Confirm(Confirm) => {
-            let confirmed = confirm::confirm(&daemon).await;
+            let confirmed = confirm::confirm(&daemon.enforcement).await;
             Reply::to::<Confirm>(confirmed.map(|generation| ConfirmedPolicy { generation }))
         }
         // The daemon ends once the response is sent.

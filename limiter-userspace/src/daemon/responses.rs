@@ -44,7 +44,7 @@ pub(super) fn packets(datapath: &Datapath) -> Result<Vec<(Reason, u64)>, Datapat
 }
 
 pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
-    let measured = daemon.datapath.pressures.measured();
+    let measured = daemon.enforcement.datapath.pressures.measured();
     status(&daemon.datapath(), Some(daemon), &measured)
 }
 
@@ -129,7 +129,7 @@ pub(super) fn status(
         connections: connections::status(datapath)?,
         server_names: server_names::status(
             datapath,
-            daemon.map(|daemon| &*daemon.datapath.naming),
+            daemon.map(|daemon| &*daemon.enforcement.datapath.naming),
         )?,
         server_names_error: datapath.flow_status().err().map(ToString::to_string),
         own_connections_error: datapath

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLockReadGuard},
+    sync::{Arc, PoisonError, RwLockReadGuard},
     time::Instant,
 };
 
@@ -14,23 +14,19 @@ use super::{
     automatic::{self, Outcomes},
     bans::{BanCounts, SharedBans},
     capacity::{self, Capacity},
-    changes::{Changes, Confirmer},
+    changes::Confirmer,
     connections::{self, BusyKeys},
-    dns_cookies::CookieSecrets,
+    enforcement::Enforcement,
     fleet::Fleet,
     forwarded::ForwardedStatus,
     guard::Guard,
     incidents::{IncidentLine, RecentIncidents},
     no_answers::NoAnswers,
-    options::Options,
-    requests::Requests,
     server_names,
-    shared_datapath::{ChangingDatapath, SharedDatapath},
     sieves,
     state::StateSaver,
     texts::Texts,
     warnings::Warnings,
-    watch::problems::InterfaceProblems,
     watchdog::ThreadWatchdog,
 };
 use crate::protocol::{
@@ -40,12 +36,11 @@ use crate::protocol::{
 
 /// The state that the daemon's threads and tasks share and answer requests from.
 pub struct Daemon {
-    pub(super) options: Options,
     /// The users who may read the daemon's state.
     pub(super) read_access: ReadAccess,
     /// Saves bucket debts; `None`: no state file is configured.
     pub(super) state: Option<StateSaver>,
-    pub(super) datapath: Arc<SharedDatapath>,
+    pub(super) enforcement: Arc<Enforcement>,
     pub(super) bans: Arc<SharedBans>,
     /// The daemon's part in a fleet; `None`: it is alone.
     pub(super) fleet: Option<Arc<Fleet>>,
@@ -55,17 +50,6 @@ pub struct Daemon {
     pub(super) incidents: Arc<RecentIncidents>,
     /// The outcomes of automatic bans.
     pub(super) automatic: Arc<Outcomes>,
-    changes: Mutex<Changes>,
-    /// Requests for reloads go here.
-    pub(super) reloads: Requests,
-    /// Held while the policy is changed, so that one change happens at a time.
-    pub(super) changing: tokio::sync::Mutex<()>,
-    /// Notified when a change begins to wait for confirmation, and when the daemon ends.
-    pub(super) unconfirmed: Condvar,
-    /// Notified when the first policy was not confirmed: the daemon must end.
-    pub(super) not_confirmed: tokio::sync::Notify,
-    /// Notified when a waiting change is confirmed or reverted.
-    pub(super) settled: tokio::sync::Notify,
     /// The keys with the most open connections.
     pub(super) busy_keys: BusyKeys,
     /// The texts of names that buckets know by hash.
@@ -74,24 +58,12 @@ pub struct Daemon {
     pub(super) capacity: Arc<Capacity>,
     /// Why no packet is answered.
     pub(super) no_answers: NoAnswers,
-    /// The secrets of DNS cookies.
-    pub(super) cookies: Arc<CookieSecrets>,
     /// Warnings of interfaces that lose answers.
     pub(super) lost_answers: Warnings,
-    /// Facts that were logged about interfaces.
-    pub(super) logged: tokio::sync::Mutex<InterfaceProblems>,
-    /// The patterns of names that no interface matches.
-    pub(super) unmatched: Mutex<Vec<String>>,
-    /// Warnings of interfaces that the policy in force does not fit.
-    pub(super) misfits: Warnings,
-    /// By interface: forwarded frames that the interface's program does not see.
-    pub(super) unseen: Warnings,
     /// Warnings of limits that rely on SYN cookies which this host does not make.
     pub(super) syn_cookies: Warnings,
     /// The status of counting forwarded connections.
     pub(super) forwarded: ForwardedStatus,
-    /// Watches the threads.
-    pub(super) watchdog: Arc<ThreadWatchdog>,
     /// Notified when the daemon must end and leave nothing behind.
     pub(super) detach: tokio::sync::Notify,
 }
@@ -110,62 +82,46 @@ pub(super) struct ReadAccess {
 
 impl Daemon {
     pub(super) fn new(
-        options: Options,
+        enforcement: Enforcement,
         read_access: ReadAccess,
         state: Option<StateSaver>,
         fleet: Option<Arc<Fleet>>,
-        reloads: Requests,
-        datapath: Datapath,
     ) -> Self {
-        let datapath = Arc::new(SharedDatapath::new(datapath));
         Self {
-            reloads,
-            options,
             read_access,
             state,
-            datapath,
-            bans: Arc::new(SharedBans::new(Arc::clone(&datapath))),
+            bans: Arc::new(SharedBans::new(Arc::clone(&enforcement.datapath))),
+            enforcement: Arc::new(enforcement),
             fleet,
             guard: Arc::default(),
             incidents: Arc::default(),
             automatic: Arc::default(),
-            changes: Mutex::default(),
-            changing: tokio::sync::Mutex::default(),
-            unconfirmed: Condvar::new(),
-            not_confirmed: tokio::sync::Notify::new(),
-            settled: tokio::sync::Notify::new(),
             busy_keys: BusyKeys::default(),
             texts: Arc::default(),
             capacity: Arc::default(),
             no_answers: NoAnswers::default(),
-            cookies: Arc::default(),
             lost_answers: Warnings::default(),
-            logged: tokio::sync::Mutex::default(),
-            unmatched: Mutex::default(),
-            misfits: Warnings::default(),
-            unseen: Warnings::default(),
             syn_cookies: Warnings::default(),
             forwarded: ForwardedStatus::default(),
-            watchdog: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
     }
 
     /// Locks the datapath in force for reading.
     pub fn datapath(&self) -> RwLockReadGuard<'_, Datapath> {
-        self.datapath.read()
+        self.enforcement.datapath()
     }
 
     /// Returns why interfaces do not fit the policy in force, or cannot be attached to, by their names.
     #[must_use]
     pub fn misfits(&self) -> BTreeMap<String, String> {
-        self.misfits.all()
+        self.enforcement.misfits.all()
     }
 
     /// Returns how the policy has changed since the daemon started.
     #[must_use]
     pub fn history(&self) -> History {
-        let changes = self.changes();
+        let changes = self.enforcement.changes();
         let history = changes.history(Instant::now());
         let is_rollout = changes.confirmer() == Some(Confirmer::Fleet);
         drop(changes);
@@ -226,12 +182,12 @@ impl Daemon {
         &self,
         datapath: &Datapath,
     ) -> Result<Option<ServerNamesStatus>, DatapathError> {
-        server_names::status(datapath, Some(&self.datapath.naming))
+        server_names::status(datapath, Some(&self.enforcement.datapath.naming))
     }
 
     /// Summarizes the sieves.
     pub fn sieves(&self, datapath: &Datapath) -> Result<Vec<SieveBrief>, DatapathError> {
-        sieves::brief(datapath, &self.datapath.pressures.measured())
+        sieves::brief(datapath, &self.enforcement.datapath.pressures.measured())
     }
 
     pub(super) fn status(&self) -> DaemonStatus {
@@ -246,11 +202,11 @@ impl Daemon {
             no_answers: self.no_answers.reason(),
             lost_answers: self.lost_answers.all(),
             misfits: self.misfits(),
-            unmatched: (self.unmatched.lock())
+            unmatched: (self.enforcement.unmatched.lock())
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
-            unseen: self.unseen.all(),
-            secrets_error: self.cookies.error(),
+            unseen: self.enforcement.unseen.all(),
+            secrets_error: self.enforcement.cookies.error(),
             syn_cookies: self.syn_cookies.all(),
             tracking: self.forwarded.status(),
             fleet: self.fleet.as_ref().map(|fleet| fleet.brief()),
@@ -260,12 +216,7 @@ impl Daemon {
     /// The watchdog of the other threads.
     #[must_use]
     pub fn watchdog(&self) -> &ThreadWatchdog {
-        &self.watchdog
-    }
-
-    /// Locks the datapath in force for a change.
-    pub(super) fn datapath_mut(&self) -> ChangingDatapath<'_> {
-        self.datapath.change()
+        &self.enforcement.watchdog
     }
 
     pub(super) fn automatic(&self) -> automatic::Parts {
@@ -276,15 +227,11 @@ impl Daemon {
         }
     }
 
-    pub(super) const fn connections(&self) -> connections::Parts<'_> {
+    pub(super) fn connections(&self) -> connections::Parts<'_> {
         connections::Parts {
-            datapath: &self.datapath,
+            datapath: &self.enforcement.datapath,
             busy_keys: &self.busy_keys,
             forwarded: &self.forwarded,
         }
-    }
-
-    pub(super) fn changes(&self) -> MutexGuard<'_, Changes> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,7 +12,7 @@ use super::{
     bans::Bans, handle::Fleet, key_file::KeyFile, replica::Replica, rollout::RolloutWork,
     sources::Sources, updates::Now, warnings::Warnings,
 };
-use crate::daemon::shared::Daemon;
+use crate::daemon::{bans::SharedBans, enforcement::Enforcement, guard::Guard};
 
 /// The envelopes of messages outside of replicated maps.
 pub(super) struct Envelopes {
@@ -33,7 +33,7 @@ impl Envelopes {
 }
 
 pub(super) struct Node {
-    pub(super) daemon: Arc<Daemon>,
+    pub(super) enforcement: Arc<Enforcement>,
     pub(super) fleet: Arc<Fleet>,
     /// The runtime of the rest of the daemon, where the guard queries the kernel.
     pub(super) others: Handle,
@@ -52,27 +52,28 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys, others: Handle) -> Self {
-        let bans = Bans::new(
-            Arc::clone(&daemon.bans),
-            Arc::clone(&daemon.guard),
-            Arc::clone(&fleet),
-            others.clone(),
-        );
+    pub(super) fn new(
+        enforcement: Arc<Enforcement>,
+        (bans, guard): (Arc<SharedBans>, Arc<Guard>),
+        fleet: Arc<Fleet>,
+        keys: &Keys,
+        others: Handle,
+    ) -> Self {
+        let bans = Bans::new(bans, guard, Arc::clone(&fleet), others.clone());
         let sources = fleet.settings.known_sources.then(|| {
-            let sources = Sources::new(Arc::clone(&daemon.datapath), Arc::clone(&fleet));
+            let sources = Sources::new(Arc::clone(&enforcement.datapath), Arc::clone(&fleet));
             Replica::new(sources, &fleet, keys)
         });
         Self {
             bans: Replica::new(bans, &fleet, keys),
             sources,
             envelopes: Envelopes::new(&fleet.settings.name, keys),
-            rollout_work: RolloutWork::new(&daemon, &fleet),
+            rollout_work: RolloutWork::new(&enforcement, &fleet),
             is_careful: false,
             warnings: Warnings::default(),
             key_file: KeyFile::new(&fleet.settings.key_file),
             policy: (0, 0),
-            daemon,
+            enforcement,
             fleet,
             others,
         }
@@ -86,7 +87,7 @@ impl Node {
 
     /// Returns this node's heartbeat.
     pub(super) fn heartbeat(&mut self, now: Now) -> Heartbeat {
-        let datapath = self.daemon.datapath();
+        let datapath = self.enforcement.datapath();
         let manifest = datapath.manifest();
         if self.policy.0 != manifest.generation {
             let mut digest = policy::digest(&manifest.policy);
@@ -133,7 +134,7 @@ impl Node {
 
     /// Warns if the policy in force still numbers names with an earlier key.
     fn compare_names_key(&self, keys: &Keys) {
-        let datapath = self.daemon.datapath();
+        let datapath = self.enforcement.datapath();
         let manifest = datapath.manifest();
         let by_keys = NameKeys::new(&self.fleet.settings.names_key(keys));
         if manifest.policy.needs_names_alike()

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use super::{handle::Fleet, node::Node, session_end::SessionEnd, updates::Now};
-use crate::daemon::{confirm, requests::RolloutRequest, rollout::memory, shared::Daemon};
+use crate::daemon::{confirm, enforcement::Enforcement, requests::RolloutRequest, rollout::memory};
 
 /// The greatest age of the heartbeat of a node that counts as live.
 const ALIVE: Duration = Duration::from_secs(20);
@@ -87,9 +87,9 @@ pub(super) struct RolloutWork {
 }
 
 impl RolloutWork {
-    pub(super) fn new(daemon: &Daemon, fleet: &Fleet) -> Self {
+    pub(super) fn new(enforcement: &Enforcement, fleet: &Fleet) -> Self {
         let accepted = fleet.settings.accept_policy.as_ref();
-        let file = accepted.map(|name| folder_of(&daemon.options.config).join(name));
+        let file = accepted.map(|name| folder_of(&enforcement.options.config).join(name));
         let (file, newest) = match file.as_deref().map(memory::read).transpose() {
             Ok(newest) => (Ok(file), newest.flatten()),
             Err(error) => {
@@ -191,7 +191,7 @@ impl Node {
             .rollouts()
             .follow(command, now.ms, now.monotonic_ns);
         match (received, hold) {
-            (Ok(()), Some(hold)) => confirm::hold(&self.daemon, hold),
+            (Ok(()), Some(hold)) => confirm::hold(&self.enforcement, hold),
             (Ok(()), None) => {}
             // A node that is gone has left it there.
             (Err(CommandError::Old | CommandError::Long), _) if earlier.is_none() => {}
@@ -202,7 +202,7 @@ impl Node {
     /// Records that a policy was taken back, by a command or because the time to confirm it was over.
     fn record_return(&self) {
         if !self.rollout_work.is_running()
-            && !confirm::awaits_fleet(&self.daemon)
+            && !confirm::awaits_fleet(&self.enforcement)
             && self.fleet.rollouts().went_back()
         {
             let leader = self.fleet.leader_name().unwrap_or_default();
@@ -221,7 +221,7 @@ impl Node {
             (rollouts.work(), rollouts.must_go_back())
         };
         if must_go_back {
-            confirm::hold(&self.daemon, Duration::ZERO);
+            confirm::hold(&self.enforcement, Duration::ZERO);
         }
         let Some((command, work)) = work else {
             return Ok(());
@@ -242,9 +242,9 @@ impl Node {
                     file: file.clone(),
                     work,
                 };
-                let (daemon, fleet) = (Arc::clone(&self.daemon), Arc::clone(&self.fleet));
+                let (enforcement, fleet) = (Arc::clone(&self.enforcement), Arc::clone(&self.fleet));
                 self.rollout_work.running =
-                    Some(self.others.spawn(do_work(daemon, fleet, request)));
+                    Some(self.others.spawn(do_work(enforcement, fleet, request)));
                 return Ok(());
             }
             (Ok(Some(_)), None) => {
@@ -260,9 +260,9 @@ impl Node {
 }
 
 /// Has the daemon do this node's work, and records the node's part thereafter.
-async fn do_work(daemon: Arc<Daemon>, fleet: Arc<Fleet>, request: RolloutRequest) {
+async fn do_work(enforcement: Arc<Enforcement>, fleet: Arc<Fleet>, request: RolloutRequest) {
     let (rollout, work) = (request.rollout.clone(), request.work);
-    let part = match daemon.reloads.roll_out(request).await {
+    let part = match enforcement.reloads.roll_out(request).await {
         Ok(part) => {
             if part.state == NodeState::Kept {
                 fleet.count_rollout("kept");
@@ -271,7 +271,7 @@ async fn do_work(daemon: Arc<Daemon>, fleet: Arc<Fleet>, request: RolloutRequest
         }
         Err(error) if work == Work::Keep => {
             // The policy is not kept, so end its time now.
-            confirm::hold(&daemon, Duration::ZERO);
+            confirm::hold(&enforcement, Duration::ZERO);
             warn!(
                 "the policy that node {} pushed is not kept: {error}",
                 rollout.node

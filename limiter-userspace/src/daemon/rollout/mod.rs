@@ -34,21 +34,21 @@ pub(super) async fn work(
 ) -> Result<NodePart, StepError> {
     match request.work {
         Work::Check => {
-            let _alone = daemon.changing.lock().await;
+            let _alone = daemon.enforcement.changing.lock().await;
             let candidate = reread::read(daemon, None, feeds.feeds(), Some(&request)).await?;
             let diff = check(daemon, &candidate, &request).await?;
             Ok(NodePart::would(&diff))
         }
         Work::Take(patience) => {
-            let _alone = daemon.changing.lock().await;
+            let _alone = daemon.enforcement.changing.lock().await;
             let confirmation = Confirmation {
                 confirmer: Confirmer::Fleet,
                 patience,
             };
             let taken = take(daemon, files, feeds, &request, confirmation).await;
             let error = taken.as_ref().err().map(ToString::to_string);
-            daemon.changes().record(wall_clock_now(), error);
-            service::status(&daemon.datapath);
+            daemon.enforcement.changes().record(wall_clock_now(), error);
+            service::status(&daemon.enforcement.datapath);
             let (generation, leader) = (taken?, request.rollout.node);
             info!(
                 generation,
@@ -58,7 +58,8 @@ pub(super) async fn work(
             Ok(NodePart::in_force(NodeState::Holds, generation))
         }
         Work::Keep => {
-            let generation = confirm::confirm_rollout(daemon, &request.file, request.text).await?;
+            let generation =
+                confirm::confirm_rollout(&daemon.enforcement, &request.file, request.text).await?;
             // It is in force already.
             files.mark_seen();
             Ok(NodePart::in_force(NodeState::Kept, generation))
