@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The policy in force, its changes, and the interfaces that it is attached to.
-pub struct Enforcement {
+pub(super) struct Enforcement {
     pub(super) options: Options,
     pub(super) datapath: Arc<SharedDatapath>,
     /// The secrets of DNS cookies.

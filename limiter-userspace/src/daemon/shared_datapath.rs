@@ -10,7 +10,7 @@ use limiter_datapath::kernel::Datapath;
 use super::{server_names::NamerHandle, sieves::Pressures};
 
 /// The datapath in force, and the threads that follow each change of its policy.
-pub struct SharedDatapath {
+pub(super) struct SharedDatapath {
     datapath: RwLock<Datapath>,
     /// The pressures on sieves.
     pub(super) pressures: Arc<Pressures>,
@@ -28,7 +28,7 @@ impl SharedDatapath {
     }
 
     /// Locks it for reading.
-    pub fn read(&self) -> RwLockReadGuard<'_, Datapath> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Datapath> {
         // A thread that panicked while holding it left nothing half-changed: see `Datapath::apply`.
         self.datapath.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -243,7 +243,7 @@ fn has_own_end(tracked: &TrackedConnection, own: &HashSet<IpAddr>) -> bool {
 
 /// Sets the status of counting forwarded connections; logs changes.
 fn set_status(parts: Parts<'_>, status: TrackingStatus) {
-    let before = daemon
+    let before = parts
         .forwarded
         .set(Some(status.clone()))
         .unwrap_or_default();

@@ -23,7 +23,7 @@ use super::{
 use crate::daemon::{bans::SharedBans, guard::Guard};
 
 pub(super) struct Bans {
-    bans: Arc<SharedBans>,
+    table: Arc<SharedBans>,
     guard: Arc<Guard>,
     fleet: Arc<Fleet>,
     /// The runtime of the rest of the daemon, where the guard queries the kernel.
@@ -34,13 +34,13 @@ pub(super) struct Bans {
 
 impl Bans {
     pub(super) fn new(
-        bans: Arc<SharedBans>,
+        table: Arc<SharedBans>,
         guard: Arc<Guard>,
         fleet: Arc<Fleet>,
         others: Handle,
     ) -> Self {
         Self {
-            bans,
+            table,
             guard,
             fleet,
             others,
@@ -50,7 +50,7 @@ impl Bans {
 
     /// Records the changes made here since the last call.
     pub(super) fn record_changes(&mut self, map: &mut Replicated<BanState>) {
-        let (changes, lost) = self.bans.index().take_changes();
+        let (changes, lost) = self.table.index().take_changes();
         if lost > 0 {
             warn!(
                 lost,
@@ -64,7 +64,7 @@ impl Bans {
         let now = Now::new();
         let mut is_full = false;
         {
-            let datapath = self.bans.datapath.read();
+            let datapath = self.table.datapath.read();
             let names = &datapath.manifest().names;
             for changed in &changes {
                 let (id, state, ends_ms) = updates::state_of(changed, names, now);
@@ -129,7 +129,7 @@ impl Shared for Bans {
         let Ok(protected) = asking.await else {
             return;
         };
-        match enforce::enforce(&self.bans, map, &ids, &protected) {
+        match enforce::enforce(&self.table, map, &ids, &protected) {
             Ok(refused) => self.enforced(map, &ids, refused),
             Err(error) => {
                 self.fleet.refuse_message("kernel", &error.to_string());
@@ -152,7 +152,7 @@ impl Shared for Bans {
 impl Replica<Bans> {
     /// Remembers the active bans, which the fleet may know already.
     pub(super) fn begin(&mut self) {
-        if let Err(error) = enforce::seed(&self.shared.bans.datapath, &mut self.map) {
+        if let Err(error) = enforce::seed(&self.shared.table.datapath, &mut self.map) {
             warn!("the fleet does not receive the bans in force: {error}");
         }
     }

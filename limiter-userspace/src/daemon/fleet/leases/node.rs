@@ -64,8 +64,8 @@ impl LeaseNode {
 
     /// Polls packets' demand, and calls if there is news.
     fn work(&mut self, connection: &Connection) {
-        let shared = Arc::clone(&self.datapath);
-        let datapath = shared.read();
+        let owner = Arc::clone(&self.datapath);
+        let datapath = owner.read();
         self.follow(&datapath);
         let Some(shares) = datapath.shares() else {
             return;
@@ -95,8 +95,8 @@ impl LeaseNode {
     }
 
     fn receive(&mut self, (call, result): Answer) {
-        let shared = Arc::clone(&self.datapath);
-        let datapath = shared.read();
+        let owner = Arc::clone(&self.datapath);
+        let datapath = owner.read();
         self.follow(&datapath);
         let Some(shares) = datapath.shares() else {
             return self.keys.give_up(call);
