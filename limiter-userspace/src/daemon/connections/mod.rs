@@ -7,6 +7,7 @@
 
 mod cookie;
 mod count;
+mod parts;
 mod scan;
 mod sockets;
 mod tracking;
@@ -22,14 +23,17 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-pub(super) use self::count::{BusyKey, BusyKeys, KeySnapshot};
 use self::{
     count::OpenByKey,
     scan::{AT_ONCE, CPU_DIVISOR, CountError, carry_out},
     sockets::Sockets,
     tracking::Tracking,
 };
-use super::{forwarded::ForwardedStatus, pace::cpu_time, shared_datapath::SharedDatapath};
+pub(super) use self::{
+    count::{BusyKey, BusyKeys, KeySnapshot},
+    parts::Parts,
+};
+use super::pace::cpu_time;
 use crate::protocol::ConnectionsStatus;
 
 /// Interval of checks for another policy.
@@ -78,16 +82,6 @@ impl CountSettings {
     fn are_tracked(self) -> bool {
         self.counts && self.which == CountedConnections::Tracked
     }
-}
-
-/// The parts of the daemon that polls of connections need.
-#[derive(Clone, Copy)]
-pub(super) struct Parts<'d> {
-    pub(super) datapath: &'d Arc<SharedDatapath>,
-    /// The keys with the most open connections.
-    pub(super) busy_keys: &'d BusyKeys,
-    /// The status of counting forwarded connections.
-    pub(super) forwarded: &'d ForwardedStatus,
 }
 
 /// Polls the connections, while the policy limits them, or limits handshakes that are not reported by events.

@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::{info, warn};
 
 use super::{
-    Parts, cookie,
+    cookie,
+    parts::Parts,
     scan::{CPU_DIVISOR, CountError, PATIENCE, ScanState, carry_out},
 };
 use crate::{
