@@ -171,7 +171,7 @@ pub(super) enum StepError {
         source: io::Error,
     },
     /// After a restart, the node would not know the rollout.
-    #[error("what is pushed cannot be remembered: {0}")]
+    #[error("the push cannot be remembered: {0}")]
     Memory(io::Error),
     /// It cannot be kept.
     #[error(transparent)]

@@ -218,16 +218,16 @@ impl Daemon {
         &self.enforcement.watchdog
     }
 
-    pub(super) fn automatic(&self) -> automatic::Parts {
-        automatic::Parts {
+    pub(super) fn automatic(&self) -> automatic::BanContext {
+        automatic::BanContext {
             bans: Arc::clone(&self.bans),
             guard: Arc::clone(&self.guard),
             outcomes: Arc::clone(&self.automatic),
         }
     }
 
-    pub(super) fn connections(&self) -> connections::Parts<'_> {
-        connections::Parts {
+    pub(super) fn connections(&self) -> connections::PollContext<'_> {
+        connections::PollContext {
             datapath: &self.enforcement.datapath,
             busy_keys: &self.busy_keys,
             forwarded: &self.forwarded,

@@ -12,7 +12,7 @@ use limiter_policy::{
 use tracing::info;
 
 use super::{
-    Outcome, Parts,
+    BanContext, Outcome,
     event::{Event, EventKind},
 };
 use crate::{
@@ -27,12 +27,12 @@ use crate::{
 
 /// Bans the sources; returns the events to log.
 pub(super) fn apply(
-    parts: &Parts,
+    context: &BanContext,
     decider: &mut Decider,
     protected: &ProtectedAddresses,
     offences: &[Offence],
 ) -> Result<Vec<Event>, DatapathError> {
-    parts.bans.change(|datapath, bans| {
+    context.bans.change(|datapath, bans| {
         let policy = &datapath.manifest().policy;
         let mut events = Vec::new();
         for offence in offences {
@@ -44,7 +44,7 @@ pub(super) fn apply(
             };
             let refusal = refusal(policy, protected, offence);
             if let Some(kind) = one(decider, bans, refusal, offence, &terms)? {
-                parts.outcomes.add(offence.limit(), kind.outcome(), 1);
+                context.outcomes.add(offence.limit(), kind.outcome(), 1);
                 events.push(Event {
                     limit,
                     prefix: short(prefix_of(&offence.prefix())),

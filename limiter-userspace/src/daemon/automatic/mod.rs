@@ -37,17 +37,17 @@ const CPU_DIVISOR: u32 = 50;
 
 /// The parts of the daemon that automatic bans need.
 #[derive(Clone)]
-pub(super) struct Parts {
+pub(super) struct BanContext {
     pub(super) bans: Arc<SharedBans>,
     pub(super) guard: Arc<Guard>,
     pub(super) outcomes: Arc<Outcomes>,
 }
 
 /// Bans sources, forever.
-pub(super) async fn watch(parts: &Parts) -> Infallible {
+pub(super) async fn watch(context: &BanContext) -> Infallible {
     let mut watcher = Watcher::default();
     loop {
-        let pause = match watcher.round(parts).await {
+        let pause = match watcher.round(context).await {
             Ok((next, pause)) => {
                 watcher = next;
                 pause
@@ -76,9 +76,9 @@ struct Watcher {
 
 impl Watcher {
     /// Polls once, and bans the sources that are due. Returns the pause until the next poll.
-    async fn round(mut self, parts: &Parts) -> Result<(Self, Duration), JoinError> {
-        if self.adopt(&parts.bans.datapath) {
-            let bans = Arc::clone(&parts.bans);
+    async fn round(mut self, context: &BanContext) -> Result<(Self, Duration), JoinError> {
+        if self.adopt(&context.bans.datapath) {
+            let bans = Arc::clone(&context.bans);
             let lifted = spawn_blocking(move || apply::lift_never_banned(&bans));
             if let Err(error) = lifted.await? {
                 warn!("cannot lift automatic bans that `never-ban` forbids: {error}");
@@ -86,11 +86,11 @@ impl Watcher {
         }
         let Some(interval) = self.decider.interval() else {
             // From now on the guard has its descriptors and a status.
-            parts.guard.begin().await;
+            context.guard.begin().await;
             return Ok((self, IDLE));
         };
-        parts.guard.refresh().await;
-        let polling = parts.clone();
+        context.guard.refresh().await;
+        let polling = context.clone();
         let (mut watcher, polled, poll_time) =
             spawn_blocking(move || timed(self, |watcher| watcher.poll(&polling))).await?;
         let due = match polled {
@@ -102,14 +102,14 @@ impl Watcher {
         };
         let mut time = poll_time;
         if !due.offences.is_empty() {
-            match parts.guard.protected().await {
+            match context.guard.protected().await {
                 Ok(protected) => {
                     let ban_time;
-                    (watcher, ban_time) = watcher.ban(parts, protected, due).await?;
+                    (watcher, ban_time) = watcher.ban(context, protected, due).await?;
                     time += ban_time;
                 }
                 // The guard's log and status have the reason.
-                Err(_) => watcher.defer(&parts.outcomes, &due),
+                Err(_) => watcher.defer(&context.outcomes, &due),
             }
         }
         Ok((watcher, pause_after(time, CPU_DIVISOR, interval)))
@@ -118,15 +118,15 @@ impl Watcher {
     /// Bans the sources that a poll found; also returns the CPU time it took.
     async fn ban(
         self,
-        parts: &Parts,
+        context: &BanContext,
         protected: ProtectedAddresses,
         due: DueBans,
     ) -> Result<(Self, Duration), JoinError> {
-        let parts = parts.clone();
+        let context = context.clone();
         let banning = move || {
             timed(self, |watcher| {
                 let decider = &mut watcher.decider;
-                apply::apply(&parts, decider, &protected, &due.offences)
+                apply::apply(&context, decider, &protected, &due.offences)
             })
         };
         let (mut watcher, banned, time) = spawn_blocking(banning).await?;
@@ -157,8 +157,8 @@ impl Watcher {
         is_new
     }
 
-    fn poll(&mut self, parts: &Parts) -> Result<DueBans, DatapathError> {
-        let datapath = parts.bans.datapath.read();
+    fn poll(&mut self, context: &BanContext) -> Result<DueBans, DatapathError> {
+        let datapath = context.bans.datapath.read();
         // Read the clock and the counters before the offenders, so that the next poll sees later drops.
         let now_ns = monotonic_now();
         let limits = self.decider.limits();
@@ -173,21 +173,21 @@ impl Watcher {
         let recorded = datapath.offenders()?;
         drop(datapath);
         let is_proven = |prefix: &BanKey| {
-            let datapath = parts.bans.datapath.read();
+            let datapath = context.bans.datapath.read();
             let known = datapath.known_sources()?;
             let found = known.standing_of_prefix(prefix, &known.standing_context()?);
             Ok::<_, DatapathError>(found.is_proven)
         };
         let due = self.decider.decide(now_ns, recorded.offenders, is_proven)?;
         for (limit, delayed) in &due.delayed {
-            parts.outcomes.add(*limit, Outcome::Delayed, *delayed);
+            context.outcomes.add(*limit, Outcome::Delayed, *delayed);
         }
         for (limit, number) in &due.unproven {
-            parts.outcomes.add(*limit, Outcome::NotProven, *number);
+            context.outcomes.add(*limit, Outcome::NotProven, *number);
         }
         self.unproven.add(&due.unproven);
         if let Some(due) = self.unproven.due(now_ns) {
-            unproven::log(&parts.bans.datapath.read().manifest().policy, &due);
+            unproven::log(&context.bans.datapath.read().manifest().policy, &due);
         }
         Ok(due)
     }

@@ -159,7 +159,7 @@ impl Replica<Sources> {
         self.after.is_some() && self.shared.sweeps.is_under_way()
     }
 
-    /// Does what is due in a turn of the session: in a `tick`, follows the policy and looks for new proofs; then sends,
+    /// Does the work of a turn of the session: in a `tick`, follows the policy and looks for new proofs; then sends,
     /// reads if it `may_read`, and compares a page.
     pub(super) async fn share(
         &mut self,

@@ -59,7 +59,7 @@ pub(super) struct Sweeps {
     scope: Scope,
 }
 
-/// What a sweep compares; each scope has the ones before it.
+/// The entries that a sweep compares; each scope has the ones before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scope {
     /// New proofs.
