@@ -18,7 +18,7 @@ use limiter_common::{
     standing::Reserves,
     strategy::{
         Parameters,
-        gcra::{CurrentRate, Parts, ShareWord},
+        gcra::{CurrentRate, Parts},
     },
 };
 
@@ -126,12 +126,13 @@ impl Tables for MapTables {
 
     #[inline(always)]
     fn current_rate(&self, limit: LimitId) -> CurrentRate {
-        CurrentRate(word_in_force(limit))
-    }
-
-    #[inline(always)]
-    fn share(&self, limit: LimitId) -> ShareWord {
-        ShareWord(word_in_force(limit))
+        match CURRENT_RATES.get_ptr(u32::from(limit.0)) {
+            // SAFETY: an element of the map, an aligned word. Volatile, because userspace writes it
+            // meanwhile.
+            Some(word) => CurrentRate(unsafe { word.read_volatile() }),
+            // Never happens: the map has an element for each id.
+            None => CurrentRate(0),
+        }
     }
 
     #[inline(always)]
@@ -182,17 +183,5 @@ impl Tables for MapTables {
     #[inline(always)]
     fn opaque(&self, value: u64) -> u64 {
         value ^ globals::zero()
-    }
-}
-
-/// The word of the limit with this interned id and a moving rate; 0: no rate is in force.
-#[inline(always)]
-fn word_in_force(limit: LimitId) -> u64 {
-    match CURRENT_RATES.get_ptr(u32::from(limit.0)) {
-        // SAFETY: an element of the map, an aligned word. Volatile, because userspace writes it
-        // meanwhile.
-        Some(word) => unsafe { word.read_volatile() },
-        // Never happens: the map has an element for each id.
-        None => 0,
     }
 }

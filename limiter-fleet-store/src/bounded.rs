@@ -76,7 +76,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
     use super::*;
-    use crate::{StoreError, access, query::query};
+    use crate::{StoreError, connect, query::query};
 
     /// Returns the response of a server that sends a value of so many bytes, and how many it sent.
     async fn receive(bytes: usize) -> (Result<Vec<u8>, StoreError>, usize) {
@@ -95,7 +95,7 @@ mod tests {
         });
         // A busy machine is slow.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
-        let settings = access::plain();
+        let settings = connect::plain();
         let connected =
             MultiplexedConnection::new_with_config(&settings, BoundedStream::new(own), config);
         let (mut connection, driver) = connected.await.unwrap();

@@ -1,13 +1,14 @@
 //! The calls of the script that divides shared budgets.
 
-use limiter_fleet::lease::{ARBITER, Reply, ReplyItem};
+use limiter_fleet::{
+    Access,
+    lease::{ARBITER, Reply, ReplyItem},
+};
 use redis::{Script, Value, aio::MultiplexedConnection, cmd, pipe};
 
 use super::{
-    access::{Access, ConnectError},
-    error::StoreError,
-    find,
-    query::{check_rights, idle, query, refused},
+    connect,
+    query::{StoreError, add_idle, check_rights, query, refused},
 };
 
 /// A connection for the leases of a fleet.
@@ -22,14 +23,10 @@ pub struct Leases {
 
 impl Leases {
     /// Connects for the fleet with that name.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be reached, refuses, or its user lacks a right.
-    pub async fn connect(access: &Access, fleet: &str) -> Result<Self, ConnectError> {
+    pub async fn connect(access: &Access, fleet: &str) -> Result<Self, StoreError> {
         // All keys of a fleet are on one server of a cluster; a stream's commands find it.
         let news = format!("limiter:{{{fleet}}}:news");
-        let (mut connection, _) = find::connect(access, &news).await?;
+        let mut connection = connect::connect(access, &news).await?;
         let script = Script::new(ARBITER);
         let key = format!("limiter:{{{fleet}}}:leases");
         check_rights(&mut connection, &rights(&script, fleet, &key)).await?;
@@ -43,10 +40,6 @@ impl Leases {
     }
 
     /// Calls the script. `arguments`: all but the first, the server's identity.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer, refuses, or answers in another form.
     pub async fn call(&mut self, arguments: &[Vec<u8>]) -> Result<Reply, StoreError> {
         let mut call = self.script.key(&self.key);
         call.arg(&self.run);
@@ -64,9 +57,9 @@ impl Leases {
 /// Omits the line of the script from an error.
 fn without_place(error: StoreError) -> StoreError {
     match error {
-        StoreError::Store(text) => {
+        StoreError::Failed(text) => {
             let end = text.find(" script: ").unwrap_or(text.len());
-            StoreError::Store(text[..end].to_owned())
+            StoreError::Failed(text[..end].to_owned())
         }
         other => other,
     }
@@ -77,10 +70,7 @@ fn rights(script: &Script, fleet: &str, key: &str) -> redis::Pipeline {
     // No key, beside the others of the fleet.
     let none = format!("limiter:{{{fleet}}}:none");
     let mut all = pipe();
-    for name in ["HMGET", "HSET", "HDEL"] {
-        all.add_command(idle(name, key));
-    }
-    all.cmd("HSCAN").arg(key).arg(0).arg("COUNT").arg(1);
+    add_idle(&mut all, &["HMGET", "HSET", "HDEL", "HSCAN"], key);
     all.cmd("HLEN").arg(key);
     all.cmd("DEL").arg(&none);
     all.cmd("TIME");

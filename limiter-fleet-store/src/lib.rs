@@ -13,29 +13,28 @@
 //!
 //! In a cluster, all keys with the same text in braces are on one server.
 //!
-//! Only [`Store`], [`Leases`], `stream.rs` and `find.rs` send commands;
+//! Only [`Store`], [`Leases`], `stream.rs` and `connect.rs` send commands;
 //! `docs/fleet.md` has the table of them.
 //!
 //! This crate has no limit, ban, fleet key or decision.
 
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "every function fails alike: as `StoreError` describes, and then the outcome of a write is unknown"
+)]
 
-mod access;
 mod bounded;
-mod error;
-mod find;
+mod connect;
 mod leases;
-mod position;
 mod query;
 mod rollout;
 mod store;
 mod stream;
 
 pub use self::{
-    access::{Access, ConnectError, ServerAddress, Tls},
-    error::{MissingRight, StoreError},
     leases::Leases,
-    position::Position,
+    query::StoreError,
     store::{Map, Page, Store},
     stream::News,
 };

@@ -2,7 +2,7 @@
 
 use redis::cmd;
 
-use super::{error::StoreError, store::Store};
+use super::{query::StoreError, store::Store};
 
 /// The field of the current command.
 const COMMAND: &str = "order";
@@ -21,19 +21,11 @@ impl Store {
     pub(crate) const REPLIES: &str = "answers";
 
     /// Returns the last command of a rollout; `None`: there is none.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
     pub async fn command(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         self.field(COMMAND).await
     }
 
     /// Returns the file of the last rollout; `None`: there is none.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
     pub async fn rollout_file(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         self.field(FILE).await
     }
@@ -46,10 +38,6 @@ impl Store {
     }
 
     /// Replaces the command, and stores the file if given.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
     pub async fn send_command(
         &mut self,
         command: &[u8],
@@ -63,30 +51,18 @@ impl Store {
     }
 
     /// Removes a rollout that is over, with the replies of these nodes.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
-    pub async fn remove_rollout(&mut self, nodes: &[String]) -> Result<(), StoreError> {
+    pub async fn remove_rollout(&mut self, nodes: &[&str]) -> Result<(), StoreError> {
         self.delete(Self::ROLLOUT, &[COMMAND, FILE]).await?;
         self.delete(Self::REPLIES, nodes).await
     }
 
     /// Replaces a node's reply to a command.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
     pub async fn reply(&mut self, node: &str, reply: &[u8]) -> Result<(), StoreError> {
         let set = self.set(Self::REPLIES, &[(node.into(), reply.into())]);
         self.query(&set).await
     }
 
     /// Returns the replies of about `most` nodes at most.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
     pub async fn replies(&mut self, most: usize) -> Result<Vec<Vec<u8>>, StoreError> {
         self.all_values(Self::REPLIES, most, MOST_REPLY).await
     }

@@ -2,14 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use limiter_fleet::{Access, Position};
 use redis::{Cmd, FromRedisValue, Value, aio::MultiplexedConnection, cmd, pipe};
 
 use super::{
-    access::{Access, ConnectError},
-    error::StoreError,
-    find,
-    position::Position,
-    query::{check_rights, idle, query, query_all},
+    connect,
+    query::{StoreError, add_idle, check_rights, query, refused},
     stream::{self, FIELD, MOST_AT_ONCE, News},
 };
 
@@ -22,9 +20,6 @@ const FEW_AT_ONCE: usize = 8;
 /// A reader that was away for longer may have missed trimmed messages.
 const AWAY: Duration = Duration::from_secs(5);
 
-/// The hash of heartbeats.
-const NODES: &str = "nodes";
-
 /// A replicated map: a hash with the last update of each key, and a stream of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Map {
@@ -35,24 +30,25 @@ pub enum Map {
 }
 
 impl Map {
-    const fn hash(self) -> &'static str {
+    /// The hash.
+    #[must_use]
+    pub const fn hash(self) -> &'static str {
         match self {
             Self::Bans => "bans",
             Self::Sources => "sources",
         }
     }
 
-    const fn stream(self) -> &'static str {
-        match self {
-            Self::Bans => "news",
-            Self::Sources => "sources-news",
-        }
-    }
-
     /// Returns the key of the stream in the store of the fleet with that name.
     #[must_use]
     pub fn stream_key(self, fleet: &str) -> String {
-        key(fleet, self.stream())
+        key(
+            fleet,
+            match self {
+                Self::Bans => "news",
+                Self::Sources => "sources-news",
+            },
+        )
     }
 }
 
@@ -75,20 +71,17 @@ pub struct Page {
 }
 
 impl Store {
+    /// The hash of heartbeats.
+    pub const NODES: &str = "nodes";
+
     /// Connects for the fleet with that name. `is_careful`: a response was too long.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be reached, or refuses.
     pub async fn connect(
         access: &Access,
         fleet: &str,
         is_careful: bool,
-    ) -> Result<Self, ConnectError> {
-        let first = Map::Bans.stream_key(fleet);
-        let (connection, _) = find::connect(access, &first).await?;
+    ) -> Result<Self, StoreError> {
         Ok(Self {
-            connection,
+            connection: connect::connect(access, &Map::Bans.stream_key(fleet)).await?,
             fleet: fleet.to_owned(),
             at_once: if is_careful {
                 FEW_AT_ONCE
@@ -105,37 +98,27 @@ impl Store {
     }
 
     /// Checks the user's rights to all commands but the ones on maps.
-    ///
-    /// # Errors
-    ///
-    /// A right is missing, or the store does not answer.
     pub async fn check_rights(&mut self) -> Result<(), StoreError> {
         let mut all = pipe();
-        let rollout = self.key(Self::ROLLOUT);
-        for command in ["HMGET", "HDEL", "HSET"] {
-            all.add_command(idle(command, &rollout));
-        }
-        for hash in [NODES, Self::REPLIES] {
-            let hash = self.key(hash);
-            all.add_command(idle("HDEL", &hash));
-            all.add_command(idle("HSET", &hash));
-            all.cmd("HSCAN").arg(hash).arg(0).arg("COUNT").arg(1);
+        add_idle(
+            &mut all,
+            &["HMGET", "HDEL", "HSET"],
+            &self.key(Self::ROLLOUT),
+        );
+        for hash in [Self::NODES, Self::REPLIES] {
+            add_idle(&mut all, &["HDEL", "HSET", "HSCAN"], &self.key(hash));
         }
         check_rights(&mut self.connection, &all).await
     }
 
     /// Checks the user's rights to all commands on a map.
-    ///
-    /// # Errors
-    ///
-    /// A right is missing, or the store does not answer.
     pub async fn check_map(&mut self, map: Map) -> Result<(), StoreError> {
         let mut all = pipe();
-        let hash = self.key(map.hash());
-        for command in ["HMGET", "HDEL", "HSET"] {
-            all.add_command(idle(command, &hash));
-        }
-        all.cmd("HSCAN").arg(hash).arg(0).arg("COUNT").arg(1);
+        add_idle(
+            &mut all,
+            &["HMGET", "HDEL", "HSET", "HSCAN"],
+            &self.key(map.hash()),
+        );
         for command in stream::idle(&map.stream_key(&self.fleet)) {
             all.add_command(command);
         }
@@ -144,20 +127,12 @@ impl Store {
     }
 
     /// Returns the position of a map's newest message, or the first possible position if there is none.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
     pub async fn newest(&mut self, map: Map) -> Result<Position, StoreError> {
         let stream = map.stream_key(&self.fleet);
         stream::newest(&mut self.connection, &stream).await
     }
 
     /// Sets values in a map's hash, and appends a message, in one transaction.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
     pub async fn publish(
         &mut self,
         map: Map,
@@ -173,30 +148,22 @@ impl Store {
         both.cmd("MULTI").ignore();
         both.add_command(self.set(map.hash(), values)).ignore();
         both.add_command(append).ignore().cmd("EXEC");
-        query_all(&mut self.connection, &both)
-            .await
-            .map(|_: Value| ())
+        let done = both.query_async::<Value>(&mut self.connection).await;
+        let refused = |error| refused(error, &both.cmd_iter().collect::<Vec<_>>());
+        done.map(drop).map_err(refused)
     }
 
-    /// Sets values in a map's hash alone.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
-    pub async fn keep(
+    /// Sets values in a hash; returns how many fields are new.
+    pub async fn write(
         &mut self,
-        map: Map,
+        hash: &str,
         values: &[(Vec<u8>, Vec<u8>)],
-    ) -> Result<(), StoreError> {
-        let set = self.set(map.hash(), values);
+    ) -> Result<u64, StoreError> {
+        let set = self.set(hash, values);
         self.query(&set).await
     }
 
     /// Reads messages of maps after positions. Without any, waits a second at most.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer, or messages may have been trimmed unread.
     pub async fn news(&mut self, maps: &[(Map, Position)]) -> Result<Vec<News>, StoreError> {
         let begun = Instant::now();
         let streams: Vec<_> = maps
@@ -217,27 +184,14 @@ impl Store {
         Ok(all)
     }
 
-    /// Reads a part of a map's hash from a cursor; 0: from the beginning.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
-    pub async fn page(&mut self, map: Map, cursor: u64) -> Result<Page, StoreError> {
-        self.scan(map.hash(), cursor).await
-    }
-
-    /// Returns the values of fields of a map's hash; `None`: there is no such field.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
+    /// Returns the values of fields of a hash; `None`: there is no such field.
     pub async fn values(
         &mut self,
-        map: Map,
+        hash: &str,
         fields: &[Vec<u8>],
     ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
         let mut get = cmd("HMGET");
-        get.arg(self.key(map.hash())).arg(fields);
+        get.arg(self.key(hash)).arg(fields);
         let values: Vec<_> = self.query(&get).await?;
         if values.len() == fields.len() {
             Ok(values)
@@ -246,51 +200,9 @@ impl Store {
         }
     }
 
-    /// Removes fields of a map's hash.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
-    pub async fn forget(&mut self, map: Map, fields: &[Vec<u8>]) -> Result<(), StoreError> {
-        self.delete(map.hash(), fields).await
-    }
-
-    /// Replaces a node's heartbeat; returns whether it is the first one.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
-    pub async fn heartbeat(&mut self, node: &str, heartbeat: &[u8]) -> Result<bool, StoreError> {
-        let set = self.set(NODES, &[(node.into(), heartbeat.into())]);
-        let added: u64 = self.query(&set).await?;
-        Ok(added > 0)
-    }
-
-    /// Returns about `most` heartbeats at most. Removes longer ones than `most_bytes`.
-    ///
-    /// # Errors
-    ///
-    /// The store does not answer.
-    pub async fn heartbeats(
-        &mut self,
-        most: usize,
-        most_bytes: usize,
-    ) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.all_values(NODES, most, most_bytes).await
-    }
-
-    /// Removes a node's heartbeat.
-    ///
-    /// # Errors
-    ///
-    /// The store has failed, or the outcome is unknown.
-    pub async fn forget_heartbeat(&mut self, node: &str) -> Result<(), StoreError> {
-        self.delete(NODES, &[node]).await
-    }
-
     /// Returns about `most` values of a hash at most. Removes longer ones than `most_bytes`, which no node has
     /// written: together they could be longer than memory.
-    pub(crate) async fn all_values(
+    pub async fn all_values(
         &mut self,
         hash: &str,
         most: usize,
@@ -298,7 +210,7 @@ impl Store {
     ) -> Result<Vec<Vec<u8>>, StoreError> {
         let (mut values, mut cursor) = (Vec::new(), 0);
         loop {
-            let page = self.scan(hash, cursor).await?;
+            let page = self.page(hash, cursor).await?;
             let mut long = Vec::new();
             for (field, value) in page.fields {
                 if value.len() > most_bytes {
@@ -317,7 +229,8 @@ impl Store {
         }
     }
 
-    async fn scan(&mut self, hash: &str, cursor: u64) -> Result<Page, StoreError> {
+    /// Reads a part of a hash from a cursor; 0: from the beginning.
+    pub async fn page(&mut self, hash: &str, cursor: u64) -> Result<Page, StoreError> {
         let mut scan = cmd("HSCAN");
         scan.arg(self.key(hash)).arg(cursor);
         scan.arg("COUNT").arg(self.at_once);
@@ -338,7 +251,8 @@ impl Store {
         set
     }
 
-    pub(crate) async fn delete<F: AsRef<[u8]>>(
+    /// Removes fields of a hash.
+    pub async fn delete<F: AsRef<[u8]>>(
         &mut self,
         hash: &str,
         fields: &[F],

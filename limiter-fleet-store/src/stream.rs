@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use redis::{Cmd, FromRedisValue as _, Value, aio::MultiplexedConnection, cmd};
+use limiter_fleet::Position;
+use redis::{Cmd, aio::MultiplexedConnection, cmd};
 
-use super::{error::StoreError, position::Position, query::query};
+use super::query::{StoreError, query};
 
 /// The most messages or fields to read at once.
 pub(crate) const MOST_AT_ONCE: usize = 256;
@@ -23,6 +24,9 @@ pub struct News {
     /// The position to continue after; `None`: there were no messages.
     pub next: Option<Position>,
 }
+
+/// Messages of a stream as the store sends them: each with its position, its fields and their values.
+type Messages = Vec<(String, Vec<Vec<u8>>)>;
 
 /// Returns the position of the newest message, or the first possible position if the stream is empty.
 pub(crate) async fn newest(
@@ -68,7 +72,7 @@ pub(crate) async fn read(
     for (_, after) in streams {
         read.arg(after.to_string());
     }
-    let found: Option<Vec<(String, Value)>> = query(connection, &read).await?;
+    let found: Option<Vec<(String, Messages)>> = query(connection, &read).await?;
     let mut all: Vec<_> = streams.iter().map(|_| News::default()).collect();
     for (name, found) in found.unwrap_or_default() {
         let number = streams.iter().position(|(stream, _)| *stream == name);
@@ -91,14 +95,10 @@ pub(crate) fn idle(stream: &str) -> [Cmd; 3] {
 }
 
 /// Reads messages with their positions. Skips messages without the field: another program wrote them.
-pub(crate) fn messages(found: Value) -> Result<News, StoreError> {
-    let Value::Array(all) = found else {
-        return Err(StoreError::Response);
-    };
+fn messages(found: Messages) -> Result<News, StoreError> {
     let mut news = News::default();
-    for one in all {
-        let (position, fields) = <(Vec<u8>, Vec<Vec<u8>>)>::from_redis_value(one)?;
-        news.next = Some(Position::parse(&position).ok_or(StoreError::Response)?);
+    for (position, fields) in found {
+        news.next = Some(position.parse().map_err(|_| StoreError::Response)?);
         let mut fields = fields.into_iter();
         if fields.next().is_some_and(|field| field == FIELD.as_bytes()) {
             news.messages.extend(fields.next());
@@ -111,26 +111,21 @@ pub(crate) fn messages(found: Value) -> Result<News, StoreError> {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Value {
-        Value::BulkString(text.into())
-    }
-
     #[test]
     fn messages_of_others_are_left_out() {
         let message = |id: &str, fields: &[&str]| {
-            let fields = fields.iter().map(|field| text(field)).collect();
-            Value::Array(vec![text(id), Value::Array(fields)])
+            let fields = fields.iter().map(|field| field.as_bytes().to_vec());
+            (id.to_owned(), fields.collect())
         };
-        let found = Value::Array(vec![
+        let found = vec![
             message("1-0", &["m", "one"]),
             message("1-1", &["x", "other"]),
             message("2-0", &["m", "two", "x", "more"]),
             message("3-0", &[]),
-        ]);
+        ];
         let news = messages(found).unwrap();
         assert_eq!(news.messages, [b"one", b"two"]);
         assert_eq!(news.next.unwrap().to_string(), "3-0");
-        assert!(messages(Value::Nil).is_err());
-        assert!(messages(Value::Array(vec![message("x", &[])])).is_err());
+        assert!(messages(vec![message("x", &[])]).is_err());
     }
 }

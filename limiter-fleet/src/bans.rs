@@ -6,9 +6,9 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Name,
+    Kind, Name, Refusal,
     name::is_word,
-    replicated::{AFTERWARDS_MS, MOST_AHEAD_MS, Stamp, Update, UpdateRefusal, Value},
+    replicated::{AFTERWARDS_MS, MOST_AHEAD_MS, Stamp, Update, Value},
 };
 
 /// The longest time until a ban with an end ends, in milliseconds: a hundred years.
@@ -27,22 +27,18 @@ const MOST_ORIGIN: usize = 64;
 const MOST_LIMIT: usize = 128;
 
 /// Its prefix covers all addresses, or is not in canonical form.
-const PREFIX: UpdateRefusal = wrong("prefix", "its prefix cannot be banned");
+const PREFIX: Refusal = Refusal::new("prefix", "its prefix cannot be banned");
 
 /// Its origin is not a valid name, or its limit's name is invalid or belongs to another origin.
-const ORIGIN: UpdateRefusal = wrong("origin", "its origin or its limit has no such name");
+const ORIGIN: Refusal = Refusal::new("origin", "its origin or its limit has no such name");
 
 /// Its reason is too long, or has control characters.
-const REASON: UpdateRefusal = wrong("reason", "its reason is too long or no line of text");
+const REASON: Refusal = Refusal::new("reason", "its reason is too long or no line of text");
 
 /// It ends before it begins, or in more than a hundred years.
-const END: UpdateRefusal = wrong("end", "it ends at no such time");
+const END: Refusal = Refusal::new("end", "it ends at no such time");
 
-const AHEAD: UpdateRefusal = wrong("ahead", "it is from the future: the hosts' clocks disagree");
-
-const fn wrong(name: &'static str, why: &'static str) -> UpdateRefusal {
-    UpdateRefusal { name, why }
-}
+const AHEAD: Refusal = Refusal::new("ahead", "it is from the future: the hosts' clocks disagree");
 
 /// The identity of a ban: a prefix and an origin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -81,6 +77,10 @@ pub type BanUpdate = Update<BanState>;
 impl Value for BanState {
     type Key = BanId;
 
+    type Context = ();
+
+    const KIND: Kind = Kind::Bans;
+
     const MOST: usize = 500_000;
 
     const MOST_ALIKE: usize = usize::MAX;
@@ -104,54 +104,47 @@ impl Value for BanState {
         last_ms.saturating_add(AFTERWARDS_MS)
     }
 
-    /// Counts the bans of other nodes by origin.
-    fn label<'l>(id: &'l BanId, stamp: &'l Stamp, own: &Name) -> Option<&'l str> {
-        (stamp.node != *own).then_some(&*id.origin)
-    }
-}
-
-impl BanUpdate {
-    /// Checks an update from another node, at a time in milliseconds since 1970.
-    ///
-    /// # Errors
-    ///
-    /// No honest node would send it.
-    pub fn check(&self, now_ms: u64) -> Result<(), UpdateRefusal> {
-        if !is_bannable(self.key.prefix) {
+    fn check(update: &BanUpdate, (): (), now_ms: u64) -> Result<(), Refusal> {
+        if !is_bannable(update.key.prefix) {
             return Err(PREFIX);
         }
-        if !is_word(&self.key.origin, MOST_ORIGIN) {
+        if !is_word(&update.key.origin, MOST_ORIGIN) {
             return Err(ORIGIN);
         }
-        if self.stamp.ms > now_ms.saturating_add(MOST_AHEAD_MS) {
+        if update.stamp.ms > now_ms.saturating_add(MOST_AHEAD_MS) {
             return Err(AHEAD);
         }
-        let latest_ms = self.stamp.ms.saturating_add(LONGEST_MS);
-        if self.ends_ms != u64::MAX && self.ends_ms > latest_ms {
+        let latest_ms = update.stamp.ms.saturating_add(LONGEST_MS);
+        if update.ends_ms != u64::MAX && update.ends_ms > latest_ms {
             return Err(END);
         }
         let BanState::Banned {
             until_ms,
             reason,
             limit,
-        } = &self.value
+        } = &update.value
         else {
             return Ok(());
         };
-        if until_ms.is_some_and(|until_ms| until_ms < self.stamp.ms || until_ms > latest_ms)
-            || self.ends_ms < self.value.ends_ms()
+        if until_ms.is_some_and(|until_ms| until_ms < update.stamp.ms || until_ms > latest_ms)
+            || update.ends_ms < update.value.ends_ms()
         {
             return Err(END);
         }
         if !is_line(reason, MOST_REASON) {
             return Err(REASON);
         }
-        let is_automatic = &*self.key.origin == "automatic";
+        let is_automatic = &*update.key.origin == "automatic";
         let mut names = limit.iter();
         if limit.is_some() != is_automatic || !names.all(|name| is_line(name, MOST_LIMIT)) {
             return Err(ORIGIN);
         }
         Ok(())
+    }
+
+    /// Counts the bans of other nodes by origin.
+    fn label<'l>(id: &'l BanId, stamp: &'l Stamp, own: &Name) -> Option<&'l str> {
+        (stamp.node != *own).then_some(&*id.origin)
     }
 }
 
@@ -195,10 +188,10 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(expected: Result<(), UpdateRefusal>, change: impl FnOnce(&mut BanUpdate)) {
+    fn check(expected: Result<(), Refusal>, change: impl FnOnce(&mut BanUpdate)) {
         let mut update = update("192.0.2.0/24");
         change(&mut update);
-        assert_eq!(update.check(NOW), expected, "{update:?}");
+        assert_eq!(BanState::check(&update, (), NOW), expected, "{update:?}");
     }
 
     fn banned(until_ms: Option<u64>, reason: &str, limit: Option<&str>) -> BanState {
@@ -220,7 +213,11 @@ mod tests {
             ("::ffff:192.0.2.1/128", false),
         ] {
             let expected = if is_right { Ok(()) } else { Err(PREFIX) };
-            assert_eq!(update(prefix).check(NOW), expected, "{prefix}");
+            assert_eq!(
+                BanState::check(&update(prefix), (), NOW),
+                expected,
+                "{prefix}"
+            );
         }
     }
 

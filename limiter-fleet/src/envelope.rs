@@ -1,12 +1,10 @@
 //! Authenticated bytes: the version of the format in one byte, the MAC, and the body.
 
-use std::fmt;
-
 use hmac::digest::{CtOutput, Output};
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Key, Name};
+use crate::{Key, Keys, Name, Refusal};
 
 /// The version of the format.
 const VERSION: u8 = 1;
@@ -14,57 +12,18 @@ const VERSION: u8 = 1;
 /// The length of a MAC, in bytes.
 const MAC_LENGTH: usize = 32;
 
-/// The keys of a node. To change the key of a running fleet, all nodes first accept the new key too, then
-/// authenticate with it, then forget the old one.
-#[derive(Clone, Debug)]
-pub struct Keys {
-    /// The key that authenticates messages.
-    pub current: Key,
-    /// A second key that verifies messages, while the fleet's key changes.
-    pub other: Option<Key>,
-}
+const TOO_LONG: Refusal = Refusal::new("too_long", "it is too long");
 
-/// Why bytes are not a message of the fleet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OpenError {
-    /// They are too long for one.
-    TooLong,
-    /// They have another version of the format.
-    Version,
-    /// No known key has authenticated them, or the sending node has other members or terms.
-    Mac,
-    /// The MAC is right, but the body is malformed.
-    Body,
-}
+const OTHER_VERSION: Refusal = Refusal::new("version", "another version of limiter wrote it");
 
-impl OpenError {
-    /// Returns its name in metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TooLong => "too_long",
-            Self::Version => "version",
-            Self::Mac => "mac",
-            Self::Body => "unreadable",
-        }
-    }
-}
+/// No known key has authenticated it, or its node is of another fleet.
+const MAC: Refusal = Refusal::new(
+    "mac",
+    "its MAC is wrong: its node has another key, other nodes in its list, or another name of the fleet",
+);
 
-impl fmt::Display for OpenError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::TooLong => "it is too long",
-            Self::Version => "another version of limiter wrote it",
-            Self::Mac => {
-                "its MAC is wrong: its node has another key, other nodes in its list, or another \
-                 name of the fleet"
-            }
-            Self::Body => "it cannot be read",
-        })
-    }
-}
-
-impl std::error::Error for OpenError {}
+/// The MAC is right, but the body is malformed.
+pub(crate) const UNREADABLE: Refusal = Refusal::new("unreadable", "it cannot be read");
 
 /// A kind of messages, which is part of their MAC: no message passes for one of another kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,10 +99,10 @@ impl Envelope {
     /// # Errors
     ///
     /// The message is not from a node of the fleet.
-    pub fn read<T: DeserializeOwned>(&self, message: &[u8]) -> Result<T, OpenError> {
+    pub fn read<T: DeserializeOwned>(&self, message: &[u8]) -> Result<T, Refusal> {
         match postcard::take_from_bytes(self.open(message)?) {
             Ok((read, [])) => Ok(read),
-            _ => Err(OpenError::Body),
+            _ => Err(UNREADABLE),
         }
     }
 
@@ -155,20 +114,20 @@ impl Envelope {
     }
 
     /// Returns the authenticated body.
-    fn open<'l>(&self, message: &'l [u8]) -> Result<&'l [u8], OpenError> {
+    fn open<'l>(&self, message: &'l [u8]) -> Result<&'l [u8], Refusal> {
         if message.len() > self.most_bytes {
-            return Err(OpenError::TooLong);
+            return Err(TOO_LONG);
         }
-        let (version, rest) = message.split_first().ok_or(OpenError::Mac)?;
+        let (version, rest) = message.split_first().ok_or(MAC)?;
         if *version != VERSION {
-            return Err(OpenError::Version);
+            return Err(OTHER_VERSION);
         }
-        let (mac, body) = parts(rest).ok_or(OpenError::Mac)?;
+        let (mac, body) = parts(rest).ok_or(MAC)?;
         let mut keys = [&self.keys.current].into_iter().chain(&self.keys.other);
         if keys.any(|key| self.of(key, body) == mac) {
             Ok(body)
         } else {
-            Err(OpenError::Mac)
+            Err(MAC)
         }
     }
 
@@ -205,12 +164,11 @@ mod tests {
 
     use super::*;
     use crate::{
+        Position,
         bans::{BanId, BanState, BanUpdate},
         heartbeat::Heartbeat,
-        replicated::{MOST_UPDATES, Stamp},
-        rollout::{
-            Command, MOST_CANARIES, MOST_TEXT, NodeState, Recipients, Reply, RolloutId, Step, Wish,
-        },
+        replicated::{MOST_UPDATES, Stamp, Value as _},
+        rollout::{Command, MOST_CANARIES, MOST_TEXT, NodePart, Reply, RolloutId, RolloutStage},
         sources::{Proof, Source, SourceKey, SourceUpdate},
     };
 
@@ -274,9 +232,10 @@ mod tests {
             },
             number: u64::MAX,
             ms: u64::MAX,
-            file: [0xff; 32],
-            hold_ms: u64::MAX,
-            step: Step::Take(Recipients::Some(vec![node; MOST_CANARIES])),
+            sha256: "f".repeat(64),
+            hold_ns: u64::MAX,
+            stage: RolloutStage::Canaries,
+            canaries: vec![node; MOST_CANARIES],
         }
     }
 
@@ -294,7 +253,7 @@ mod tests {
             version: Heartbeat::version(&"1".repeat(99)),
             policy: u64::MAX,
             ms: u64::MAX,
-            read: Some((u64::MAX, u64::MAX)),
+            read: Some(Position::LAST),
         };
         assert!(heartbeat.is_right());
         assert_eq!(
@@ -309,10 +268,10 @@ mod tests {
             rollout: longest_command().rollout,
             node: longest_stamp().node,
             number: u64::MAX,
-            state: NodeState::Would("x".repeat(MOST_TEXT).into()),
-            wish: Some(Wish::Back),
+            part: NodePart::would(&"x".repeat(MOST_TEXT)),
+            wish: Some(false),
         };
-        assert!(reply.is_right());
+        assert!(reply.part.is_right());
         assert_eq!(replies.read(&replies.write(&reply)), Ok(reply));
     }
 
@@ -342,10 +301,10 @@ mod tests {
             Kind::Replies,
         ] {
             let message = envelope(kind, "edge", 1, None).write(&updates);
-            assert_eq!(own.read::<Vec<BanUpdate>>(&message), Err(OpenError::Mac));
+            assert_eq!(own.read::<Vec<BanUpdate>>(&message), Err(MAC));
         }
         let long = vec![1; 1_000_000];
-        assert_eq!(own.read::<Vec<BanUpdate>>(&long), Err(OpenError::TooLong));
+        assert_eq!(own.read::<Vec<BanUpdate>>(&long), Err(TOO_LONG));
     }
 
     proptest! {
@@ -355,17 +314,17 @@ mod tests {
             let envelope = envelope(Kind::Bans, "edge", 1, None);
             let message = envelope.close(&body);
             for update in envelope.read::<Vec<BanUpdate>>(&message).unwrap_or_default() {
-                let _ = update.check(0);
+                let _ = BanState::check(&update, (), 0);
             }
             for update in envelope.read::<Vec<SourceUpdate>>(&message).unwrap_or_default() {
-                let _ = update.check(64, 0);
+                let _ = Proof::check(&update, 64, 0);
             }
             let _ = envelope.read::<Heartbeat>(&message);
             if let Ok(command) = envelope.read::<Command>(&message) {
                 let _ = command.check(0);
             }
             if let Ok(reply) = envelope.read::<Reply>(&message) {
-                let _ = reply.is_right();
+                let _ = reply.part.is_right();
             }
         }
 
@@ -376,7 +335,7 @@ mod tests {
             let at = at % message.len();
             prop_assume!(at > 0 && message[at] != to);
             message[at] = to;
-            prop_assert_eq!(envelope.read::<Vec<BanUpdate>>(&message), Err(OpenError::Mac));
+            prop_assert_eq!(envelope.read::<Vec<BanUpdate>>(&message), Err(MAC));
         }
     }
 }

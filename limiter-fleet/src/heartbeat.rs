@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Name;
+use crate::{Name, Position};
 
 /// The most bytes of a version.
 const MOST_VERSION: usize = 32;
@@ -18,10 +18,9 @@ pub struct Heartbeat {
     pub policy: u64,
     /// When it was sent, in milliseconds since 1970, by the node's clock.
     pub ms: u64,
-    /// The last message of the stream that the node has read and enforced, unless its own guard forbade it:
-    /// the store's time in milliseconds since 1970, and a sequence number within that millisecond. No node's
-    /// clock matters. `None`: it has not read the store yet.
-    pub read: Option<(u64, u64)>,
+    /// The last message of the stream that the node has read and enforced, unless its own guard forbade it; `None`: it
+    /// has not read the store yet.
+    pub read: Option<Position>,
 }
 
 impl Heartbeat {

@@ -18,16 +18,21 @@ mod heartbeat;
 mod key;
 pub mod lease;
 mod name;
-mod names;
+mod position;
+mod refusal;
 pub mod replicated;
 pub mod rollout;
 mod share;
 pub mod sources;
+mod store_address;
 
 pub use self::{
-    envelope::{Envelope, Keys, Kind, OpenError},
+    envelope::{Envelope, Kind},
     heartbeat::Heartbeat,
-    key::{Key, KeyError},
+    key::{Key, KeyError, Keys},
     name::{InvalidName, Name},
+    position::{InvalidPosition, Position},
+    refusal::Refusal,
     share::Share,
+    store_address::{Access, ServerAddress, StoreAddress, is_word as is_store_word},
 };

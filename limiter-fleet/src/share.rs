@@ -1,9 +1,6 @@
 //! Shares of a budget.
 
-use std::{
-    iter::Sum,
-    ops::{Add, AddAssign},
-};
+use std::ops::Add;
 
 use serde::{Deserialize, Serialize};
 
@@ -80,18 +77,6 @@ impl Add for Share {
 
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
-    }
-}
-
-impl AddAssign for Share {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-impl Sum for Share {
-    fn sum<I: Iterator<Item = Self>>(shares: I) -> Self {
-        shares.fold(Self::NONE, Add::add)
     }
 }
 

@@ -13,8 +13,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Name,
-    replicated::{AFTERWARDS_MS, MOST_AHEAD_MS, Replicated, Stamp, Update, UpdateRefusal, Value},
+    Kind, Name, Refusal,
+    replicated::{AFTERWARDS_MS, Entry, MOST_AHEAD_MS, Replicated, Stamp, Update, Value},
 };
 
 /// The most active entries of this node.
@@ -37,19 +37,15 @@ const SAME_S: u64 = 3;
 const SOON_S: u64 = 120;
 
 /// No packet from another host has such a source, or no correct node sends such an entry.
-const WRONG: UpdateRefusal = wrong("source_wrong", "no node proves such a source");
+const WRONG: Refusal = Refusal::new("source_wrong", "no node proves such a source");
 
 /// The sending node has another IPv6 prefix length.
-const PREFIX: UpdateRefusal = wrong("source_prefix", "its node has another `ipv6-prefix`");
+const PREFIX: Refusal = Refusal::new("source_prefix", "its node has another `ipv6-prefix`");
 
-const AHEAD: UpdateRefusal = wrong(
+const AHEAD: Refusal = Refusal::new(
     "source_ahead",
     "it is from the future: the hosts' clocks disagree",
 );
-
-const fn wrong(name: &'static str, why: &'static str) -> UpdateRefusal {
-    UpdateRefusal { name, why }
-}
 
 /// A source: an IPv4 address, or the upper half of the addresses of an IPv6 prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -85,6 +81,17 @@ pub struct Proof {
 /// A node's update of a proof.
 pub type SourceUpdate = Update<Proof>;
 
+impl SourceKey {
+    /// Returns the key that is below all keys of a source.
+    #[must_use]
+    pub fn first_of(source: Source) -> Self {
+        Self {
+            source,
+            node: Name::first(),
+        }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -112,7 +119,7 @@ impl Source {
     /// # Errors
     ///
     /// It may not.
-    pub fn check(self, ipv6_prefix: u8) -> Result<(), UpdateRefusal> {
+    pub fn check(self, ipv6_prefix: u8) -> Result<(), Refusal> {
         let is_right = match self {
             Self::V4(bytes) => {
                 let address = Ipv4Addr::from(bytes);
@@ -139,6 +146,11 @@ impl Source {
 impl Value for Proof {
     type Key = SourceKey;
 
+    /// The number of leading bits of an IPv6 address that identify a source here.
+    type Context = u8;
+
+    const KIND: Kind = Kind::Sources;
+
     // Entries of five nodes with as many as each may have, of this node, and removed ones.
     const MOST: usize = 700_000;
 
@@ -155,6 +167,24 @@ impl Value for Proof {
         ended_ms.min(stamp.ms.saturating_add(UNREPEATED_MS))
     }
 
+    fn check(update: &SourceUpdate, ipv6_prefix: u8, now_ms: u64) -> Result<(), Refusal> {
+        let Update {
+            key, stamp, value, ..
+        } = update;
+        if matches!(key.source, Source::V6(_)) && value.ipv6_prefix != ipv6_prefix {
+            return Err(PREFIX);
+        }
+        key.source.check(ipv6_prefix)?;
+        let latest_ms = now_ms.saturating_add(MOST_AHEAD_MS);
+        if stamp.ms > latest_ms || value.since_s > latest_ms / 1_000 {
+            return Err(AHEAD);
+        }
+        let is_right = key.node == stamp.node
+            && value.until_s <= latest_ms / 1_000 + LONGEST_S
+            && value.ends_ms() <= update.ends_ms;
+        is_right.then_some(()).ok_or(WRONG)
+    }
+
     /// Counts by node.
     fn label<'l>(key: &'l SourceKey, _: &'l Stamp, _: &Name) -> Option<&'l str> {
         Some(key.node.as_str())
@@ -167,44 +197,18 @@ impl Value for Proof {
     }
 }
 
-impl SourceUpdate {
-    /// Checks an update from another node, at a time in milliseconds since 1970. `ipv6_prefix` is the number
-    /// of leading bits of an IPv6 address that identify a source here.
-    ///
-    /// # Errors
-    ///
-    /// No honest node would send it to this one.
-    pub fn check(&self, ipv6_prefix: u8, now_ms: u64) -> Result<(), UpdateRefusal> {
-        let Self {
-            key, stamp, value, ..
-        } = self;
-        if matches!(key.source, Source::V6(_)) && value.ipv6_prefix != ipv6_prefix {
-            return Err(PREFIX);
-        }
-        key.source.check(ipv6_prefix)?;
-        let latest_ms = now_ms.saturating_add(MOST_AHEAD_MS);
-        if stamp.ms > latest_ms || value.since_s > latest_ms / 1_000 {
-            return Err(AHEAD);
-        }
-        let is_right = key.node == stamp.node
-            && value.until_s <= latest_ms / 1_000 + LONGEST_S
-            && value.ends_ms() <= self.ends_ms;
-        is_right.then_some(()).ok_or(WRONG)
-    }
-}
-
 /// The entries of all nodes.
 impl Replicated<Proof> {
+    fn of(&self, source: Source) -> impl Iterator<Item = (&SourceKey, &Entry<Proof>)> {
+        let entries = self.from(SourceKey::first_of(source));
+        entries.take_while(move |(key, _)| key.source == source)
+    }
+
     /// Chooses another node's proof of a source, at a time in milliseconds since 1970: one that is not fresh,
     /// then one that does not end soon, then the one with the earliest proof, then the one that ends last.
     #[must_use]
     pub fn proof(&self, source: Source, now_ms: u64) -> Option<Proof> {
-        let first = SourceKey {
-            source,
-            node: Name::first(),
-        };
-        let entries = self.from(&first);
-        let entries = entries.take_while(|(key, _)| key.source == source);
+        let entries = self.of(source);
         let others = entries.filter(|(key, entry)| key.node != *self.own() && entry.holds(now_ms));
         others
             .map(|(_, entry)| entry.value)
@@ -218,25 +222,22 @@ impl Replicated<Proof> {
             })
     }
 
-    /// Returns the sources that other nodes have proven, in order: with entries of several nodes several
-    /// times.
-    pub fn sources(&self) -> impl Iterator<Item = Source> {
-        let others = self
-            .iter()
-            .filter(|(key, entry)| key.node != *self.own() && entry.value.until_s > 0);
-        others.map(|(key, _)| key.source)
+    /// Returns the sources of up to `most` entries from `first` on, and the key of the next entry.
+    #[must_use]
+    pub fn page(&self, first: SourceKey, most: usize) -> (Vec<Source>, Option<SourceKey>) {
+        let mut keys = self.from(first).map(|(key, _)| key);
+        let mut sources: Vec<_> = keys.by_ref().take(most).map(|key| key.source).collect();
+        sources.dedup();
+        (sources, keys.next().cloned())
     }
 
-    /// Returns the sources of other nodes' proofs that end soon or have just ended, at a time in milliseconds
-    /// since 1970: another proof may take their place.
+    /// Returns whether another node's proof of a source ends soon or has just ended, at a time in milliseconds
+    /// since 1970: another proof may take its place.
     #[must_use]
-    pub fn ending_soon(&self, now_ms: u64) -> Vec<Source> {
+    pub fn ends_soon(&self, source: Source, now_ms: u64) -> bool {
         let now = now_ms / 1_000;
-        let soon = self.iter().filter(|(key, entry)| {
-            let end = entry.value.until_s;
-            key.node != *self.own() && (now..now + 2 * SOON_S).contains(&(end + SOON_S))
-        });
-        soon.map(|(key, _)| key.source).collect()
+        let mut others = self.of(source).filter(|(key, _)| key.node != *self.own());
+        others.any(|(_, entry)| (now..now + 2 * SOON_S).contains(&(entry.value.until_s + SOON_S)))
     }
 
     /// Records this node's proof of a source, at a time in milliseconds since 1970. A known proof is replaced
@@ -270,30 +271,27 @@ impl Replicated<Proof> {
         self.record(key, proof, 0, now_ms)
     }
 
-    /// Takes back this node's proofs except the ones that `stays` accepts, at a time in milliseconds since
-    /// 1970, and repeats old ones.
-    pub fn keep(&mut self, now_ms: u64, mut stays: impl FnMut(Source, &Proof) -> bool) {
-        let own = self
-            .iter()
-            .filter(|(key, entry)| key.node == *self.own() && entry.holds(now_ms));
-        let changed: Vec<_> = own
-            .filter_map(|(key, entry)| {
-                let value = entry.value;
-                if !stays(key.source, &value) {
-                    let taken_back = Proof {
-                        since_s: 0,
-                        until_s: 0,
-                        is_fresh: false,
-                        ..value
-                    };
-                    return Some((key.clone(), taken_back));
-                }
-                let is_old = entry.stamp.ms.saturating_add(REPEATED_MS) <= now_ms;
-                is_old.then(|| (key.clone(), value))
-            })
-            .collect();
-        for (key, value) in changed {
-            self.record(key, value, 0, now_ms);
+    /// Takes back this node's proof of a source unless it `stays`, at a time in milliseconds since 1970; repeats
+    /// an old one.
+    pub fn renew(&mut self, source: Source, stays: bool, now_ms: u64) {
+        let key = SourceKey {
+            source,
+            node: self.own().clone(),
+        };
+        let Some(entry) = self.get(&key).filter(|entry| entry.holds(now_ms)) else {
+            return;
+        };
+        let proof = entry.value;
+        if !stays {
+            let taken_back = Proof {
+                since_s: 0,
+                until_s: 0,
+                is_fresh: false,
+                ..proof
+            };
+            self.record(key, taken_back, 0, now_ms);
+        } else if entry.stamp.ms.saturating_add(REPEATED_MS) <= now_ms {
+            self.record(key, proof, 0, now_ms);
         }
     }
 }

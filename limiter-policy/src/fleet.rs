@@ -1,12 +1,9 @@
-//! The fleet of a host: the address of its store, and the files with its secrets.
+//! The fleet of a host, and the files with its secrets.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use limiter_common::table::HashKey;
-use limiter_fleet::{Key, KeyError, Keys, Name};
+use limiter_fleet::{Access, Key, KeyError, Keys, Name, StoreAddress};
 
 use crate::file::{FileError, read_at_most};
 
@@ -48,54 +45,34 @@ impl Fleet {
         let [first, second] = keys.names_secret(&self.name);
         HashKey { first, second }
     }
-}
 
-/// The address of a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreAddress {
-    /// Whether it speaks TLS.
-    pub tls: bool,
-    /// Its ACL user; `None`: the default one.
-    pub user: Option<String>,
-    /// The addresses of its servers, or of the Sentinels that know them; they are tried in turn.
-    pub endpoints: Vec<StoreEndpoint>,
-    /// The server's name at these Sentinels; `None`: these are servers.
-    pub sentinel: Option<String>,
-    /// The number of the database.
-    pub database: u16,
-}
-
-/// Formats the address as in a configuration.
-impl fmt::Display for StoreAddress {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.tls { "rediss" } else { "redis" };
-        write!(formatter, "{scheme}://")?;
-        if let Some(user) = &self.user {
-            write!(formatter, "{user}@")?;
-        }
-        for (number, StoreEndpoint { host, port }) in self.endpoints.iter().enumerate() {
-            let comma = if number > 0 { "," } else { "" };
-            if host.contains(':') {
-                write!(formatter, "{comma}[{host}]:{port}")?;
-            } else {
-                write!(formatter, "{comma}{host}:{port}")?;
-            }
-        }
-        write!(formatter, "/{}", self.database)?;
-        match &self.sentinel {
-            Some(name) => write!(formatter, " (Sentinel: {name})"),
-            None => Ok(()),
-        }
+    /// Reads the files that entering the store needs.
+    ///
+    /// # Errors
+    ///
+    /// One of them cannot be read.
+    pub fn access(&self) -> Result<Access, AccessError> {
+        let password = self.password_file.as_deref().map(read_password);
+        let certificates = self.ca_file.as_deref().map(read_certificates);
+        Ok(Access {
+            store: self.store.clone(),
+            password: password.transpose().map_err(AccessError::Password)?,
+            certificates: certificates
+                .transpose()
+                .map_err(AccessError::Certificates)?,
+        })
     }
 }
 
-/// The address of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreEndpoint {
-    /// The name or the address of the host.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
+/// A file for entering the store cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// The password.
+    #[error("the file with its password {0}")]
+    Password(#[source] SecretFileError),
+    /// The certificates.
+    #[error("the file with certificates {0}")]
+    Certificates(#[source] FileError),
 }
 
 /// The reason why a file has no secret of the fleet.

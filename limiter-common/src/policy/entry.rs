@@ -7,7 +7,7 @@ use crate::{
     limit::{Cost, IdFormat, KeyPart, LimitId, NameKind},
     packet::{Facts, NameMatch},
     standing::Standing,
-    strategy::gcra::{CurrentRate, Parts, ShareWord},
+    strategy::gcra::{CurrentRate, Parts},
 };
 
 /// One limit as the datapath reads it.
@@ -177,25 +177,19 @@ impl LimitEntry {
         }
     }
 
-    /// Returns the share of a shared limit's budget in force at the time `now_ns`: the key's own;
-    /// else the limit's; else the minimum share. It is never less than that.
+    /// Returns the share in force of a shared limit's budget: the key's own, but never less than
+    /// the minimum share.
     #[must_use]
     #[inline(always)]
-    pub const fn share_in_force(
-        &self,
-        own: Option<Parts>,
-        of_limit: ShareWord,
-        now_ns: u64,
-    ) -> Parts {
+    pub const fn share_in_force(&self, own: Option<Parts>) -> Parts {
         let Some(minimum_share) = Parts::new(self.minimum_share) else {
             // The policy compiler rules this out.
             return Parts::LEAST;
         };
-        let share = match own {
-            Some(own) => own,
-            None => of_limit.or(minimum_share, now_ns),
-        };
-        share.or_larger(minimum_share)
+        match own {
+            Some(own) => own.or_larger(minimum_share),
+            None => minimum_share,
+        }
     }
 
     /// Returns the bucket for a packet with the facts `key_fields`. `family` is the

@@ -38,10 +38,7 @@ pub fn share_in_force<T: Tables>(
 ) -> Parts {
     let own = tables.key_share(bucket, wanted, now_ns);
     match tables.limit(limit_index) {
-        Some(limit) => {
-            let of_limit = tables.share(LimitId(limit.id));
-            limit.share_in_force(own, of_limit, now_ns)
-        }
+        Some(limit) => limit.share_in_force(own),
         // The policy compiler rules this out.
         None => Parts::LEAST,
     }

@@ -45,7 +45,7 @@ use crate::{
     standing::Reserves,
     strategy::{
         Parameters,
-        gcra::{CurrentRate, Parts, ShareWord},
+        gcra::{CurrentRate, Parts},
     },
 };
 
@@ -74,11 +74,8 @@ pub trait Tables {
     /// The reserves of a bucket, by the index of its [`Self::rate`]; `None`: no limit reserves.
     fn reserves(&self, index: u32) -> Option<&Reserves>;
     /// The rate in force of the limit with that interned id and an automatic rate. Only this and
-    /// shares change while a policy is in force.
+    /// keys' shares change while a policy is in force.
     fn current_rate(&self, limit: LimitId) -> CurrentRate;
-    /// The share of keys without a share of their own, for the shared limit with that interned
-    /// id.
-    fn share(&self, limit: LimitId) -> ShareWord;
     /// Returns a key's own share of a shared limit at the time `now_ns`, and counts the tokens
     /// that a packet wants of it. `None`: the key has no share.
     fn key_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts>;

@@ -8,13 +8,13 @@ use limiter_common::{
     address::Address,
     dns::slot_of,
     key::{BucketKey, Key},
-    limit::{KeyPart, LimitId, NameKind},
+    limit::{KeyPart, NameKind},
     name_hash::hash_of_name,
     packet::NameMatch,
     policy::{LimitEntry, classify, rate_index, with_overrides},
     strategy::{
         Parameters,
-        gcra::{KeyShare, Parts, ShareWord},
+        gcra::{KeyShare, Parts},
     },
 };
 
@@ -56,15 +56,6 @@ impl Datapath {
 }
 
 impl<'d> Shares<'d> {
-    /// Sets the share of the limit's keys without their own share.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses: the old share stays.
-    pub fn set_limit(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
-        self.maps.rates().set_share(limit, word)
-    }
-
     /// Drains up to `most` keys with refused packets and no share of their own, most refused first. Forgets the other
     /// keys until more of their packets are refused.
     ///
@@ -212,15 +203,11 @@ impl Datapath {
         key: &BucketKey,
         now_ns: u64,
     ) -> Result<Parts, DatapathError> {
-        let (own, of_limit) = match self.source_maps() {
-            Some(maps) => (
-                maps.key_shares().get(key)?,
-                maps.rates().share(LimitId(entry.id))?,
-            ),
-            None => (None, ShareWord::NONE),
+        let own = match self.source_maps() {
+            Some(maps) => maps.key_shares().get(key)?,
+            None => None,
         };
-        let own = own.map(|own| own.in_force(now_ns));
-        Ok(entry.share_in_force(own, of_limit, now_ns))
+        Ok(entry.share_in_force(own.map(|own| own.in_force(now_ns))))
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod saved;
 
-use std::net::IpAddr;
+use std::{net::IpAddr, ops::Range};
 
 use limiter_common::{
     address::Address,
@@ -76,6 +76,17 @@ impl KnownSources<'_> {
     /// records that are not yet replaced.
     pub fn all(&self) -> impl Iterator<Item = (SourceId, Record)> {
         self.maps.all()
+    }
+
+    /// The number of lines, each of a few sources.
+    #[must_use]
+    pub fn lines(&self) -> u32 {
+        self.maps.lines()
+    }
+
+    /// The sources of [`all`](Self::all) in some of the lines.
+    pub fn in_lines(&self, lines: Range<u32>) -> impl Iterator<Item = (SourceId, Record)> {
+        self.maps.in_lines(lines)
     }
 
     /// Every known source and its record at a moment, without expired records.

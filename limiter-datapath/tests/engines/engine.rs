@@ -31,7 +31,7 @@ use limiter_common::{
     sieve::{Pressure, SieveTraffic},
     standing::{Event, Record, SourceId, Standing},
     strategy::{
-        gcra::{CurrentRate, KeyShare, ShareWord},
+        gcra::{CurrentRate, KeyShare},
         moving_window::{Cursor, STAMPS},
     },
     table::HashKey,
@@ -414,12 +414,6 @@ impl Engines {
     ) -> Result<(), DatapathError> {
         self.tables.current_rates.insert(limit, rate);
         self.trial.source_maps().rates().set(limit, rate)
-    }
-
-    /// Gives a share to a shared limit's keys without their own, in both.
-    pub(crate) fn set_share(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
-        self.tables.key_shares.set_limit(limit, word);
-        self.trial.source_maps().rates().set_share(limit, word)
     }
 
     /// Gives a key its own share in both; `None` takes it.

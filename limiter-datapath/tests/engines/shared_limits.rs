@@ -1,9 +1,9 @@
-//! Limits that a fleet shares. In both engines, packets find the share in force, a key's own or the common
-//! one, and record their demand.
+//! Limits that a fleet shares. In both engines, packets find the share in force, a key's own or the minimum
+//! share, and record their demand.
 
 use std::{collections::HashMap, net::IpAddr};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use limiter_common::{
     key::BucketKey,
     limit::{BUILT_IN, Cost, IdFormat, LimitId},
@@ -87,40 +87,31 @@ fn of_source(source: &str, prefix_length: u8) -> Result<BucketKey> {
 }
 
 #[test]
-fn a_share_of_all_decides_until_it_ends() -> Result<()> {
+fn a_share_decides_until_it_ends() -> Result<()> {
     let limit = shared_limit(IdFormat::Total, Cost::Packets, RATE);
     in_both_stores(|store| {
         let mut engines = Engines::with(&policy([limit.clone()]), store)?;
-        let all = "192.0.2.1";
+        // The host is a key like any other.
+        let (all, host) = ("192.0.2.1", BucketKey::of_host(ID));
         assert_eq!(passing(&mut engines, 0, all, 120)?, 100, "a fortieth");
-        engines.set_share(ID, until(percent(50), 10 * SECOND))?;
+        assert_eq!(engines.take_wanting(), HashMap::from([(host, 20)]));
+        let set = |engines: &Engines, share, after| {
+            let own = KeyShare::new(until(share, 10 * SECOND), after);
+            engines.set_key_share(host, Some(own))
+        };
+        set(&engines, percent(50), percent(10))?;
         assert_eq!(passing(&mut engines, SECOND, all, 2_100)?, 2_000, "a half");
         assert_eq!(passing(&mut engines, SECOND + 10 * MS, all, 300)?, 200);
-        engines.set_share(ID, until(Parts::WHOLE, 10 * SECOND))?;
+        set(&engines, Parts::WHOLE, percent(10))?;
         assert_eq!(passing(&mut engines, 2 * SECOND, all, 4_100)?, 4_000);
-        engines.set_share(ID, until(Parts::LEAST, 10 * SECOND))?;
-        assert_eq!(
-            passing(&mut engines, 3 * SECOND, all, 120)?,
-            100,
-            "never less"
-        );
-        engines.set_share(ID, until(percent(50), 10 * SECOND))?;
-        assert_eq!(
-            passing(&mut engines, 10 * SECOND, all, 120)?,
-            100,
-            "it ended"
-        );
-        // The host is a key like any other.
-        let host = BucketKey::of_host(ID);
-        assert_eq!(
-            engines.take_wanting(),
-            HashMap::from([(host, 20 + 100 + 100 + 100 + 20 + 20)])
-        );
-        let own = KeyShare::new(until(percent(25), 30 * SECOND), percent(10));
-        engines.set_key_share(host, Some(own))?;
-        assert_eq!(passing(&mut engines, 20 * SECOND, all, 1_100)?, 1_000);
-        assert_eq!(passing(&mut engines, 30 * SECOND, all, 500)?, 400);
-        assert_eq!(engines.key_shares()[&host].wanted, 1_600);
+        set(&engines, Parts::LEAST, percent(10))?;
+        let least = passing(&mut engines, 3 * SECOND, all, 120)?;
+        assert_eq!(least, 100, "never less than the minimum");
+        set(&engines, percent(25), percent(10))?;
+        assert_eq!(passing(&mut engines, 9 * SECOND, all, 1_100)?, 1_000);
+        assert_eq!(passing(&mut engines, 10 * SECOND, all, 500)?, 400, "over");
+        let wanted = 2_100 + 300 + 4_100 + 120 + 1_100 + 500;
+        assert_eq!(engines.key_shares()[&host].wanted, wanted);
         assert!(engines.take_wanting().is_empty());
         engines.assert_same_state();
         Ok(())
@@ -129,7 +120,7 @@ fn a_share_of_all_decides_until_it_ends() -> Result<()> {
 
 /// The stores take turns.
 #[test]
-fn a_key_has_its_own_share_or_that_of_all() -> Result<()> {
+fn a_key_has_its_own_share_or_the_minimum() -> Result<()> {
     let formats = [
         (IdFormat::IpAddress, "192.0.2.1", 32, "192.0.2.2"),
         (IdFormat::IpAddress, "2001:db8::1", 128, "2001:db8::2"),
@@ -161,30 +152,26 @@ fn a_key_has_its_own_share_or_that_of_all() -> Result<()> {
                 "the minimum share"
             );
         }
-        engines.set_share(ID, ShareWord::forever(percent(10)))?;
-        for source in [hot, cold] {
-            assert_eq!(passing(&mut engines, SECOND, source, 500)?, 400);
-        }
-        let wanting = HashMap::from([(of_hot, 130), (of_cold, 130)]);
+        let wanting = HashMap::from([(of_hot, 30), (of_cold, 30)]);
         assert_eq!(engines.take_wanting(), wanting);
         assert!(engines.take_wanting().is_empty());
-        // One share until its end, and another afterwards, regardless of the common share.
+        // One share until its end, and another afterwards.
         let own = KeyShare::new(until(percent(50), 5 * SECOND), percent(5));
         engines.set_key_share(of_hot, Some(own))?;
         assert_eq!(passing(&mut engines, 2 * SECOND, hot, 2_500)?, 2_000);
-        assert_eq!(passing(&mut engines, 2 * SECOND, cold, 500)?, 400);
+        assert_eq!(passing(&mut engines, 2 * SECOND, cold, 200)?, 100);
         assert_eq!(passing(&mut engines, 5 * SECOND, hot, 300)?, 200);
-        assert_eq!(passing(&mut engines, 5 * SECOND, cold, 500)?, 400);
+        assert_eq!(passing(&mut engines, 5 * SECOND, cold, 200)?, 100);
         assert_eq!(engines.take_wanting(), HashMap::from([(of_cold, 200)]));
         let shares = engines.key_shares();
         assert_eq!(shares[&of_hot].wanted, 2_800);
-        // Another share keeps the count. Without its own share, the key uses the common one again.
+        // Another share keeps the count. Without its own share, the key has the minimum again.
         let whole = KeyShare::new(ShareWord::forever(Parts::WHOLE), Parts::WHOLE);
         engines.set_key_share(of_hot, Some(whole))?;
         assert_eq!(passing(&mut engines, 7 * SECOND, hot, 4_100)?, 4_000);
         assert_eq!(engines.key_shares()[&of_hot].wanted, 6_900);
         engines.set_key_share(of_hot, None)?;
-        assert_eq!(passing(&mut engines, 9 * SECOND, hot, 410)?, 400);
+        assert_eq!(passing(&mut engines, 9 * SECOND, hot, 110)?, 100);
         assert_eq!(engines.take_wanting(), HashMap::from([(of_hot, 10)]));
         assert!(engines.key_shares().is_empty());
         engines.assert_same_state();
@@ -211,7 +198,8 @@ fn an_override_is_shared_likewise() -> Result<()> {
         let mut engines = Engines::with(&policy([limit.clone()]), store)?;
         assert_eq!(passing(&mut engines, 0, "192.0.2.1", 130)?, 50);
         assert_eq!(passing(&mut engines, 0, "192.0.2.2", 130)?, 100);
-        engines.set_share(ID, ShareWord::forever(percent(10)))?;
+        let own = KeyShare::new(ShareWord::forever(percent(10)), percent(10));
+        engines.set_key_share(of_source("192.0.2.1", 32)?, Some(own))?;
         assert_eq!(
             passing(&mut engines, 1_000 * SECOND, "192.0.2.1", 220)?,
             200
@@ -239,25 +227,20 @@ fn bytes_are_shared_to_a_tick_of_each_frame() -> Result<()> {
             reasons.filter(|reason| *reason == WithinLimits).count()
         };
         assert_eq!(passing(&mut engines, 0), 25, "a fortieth");
-        let third = Parts::of_ratio(1, 3).expect("a share");
-        engines.set_share(ID, ShareWord::forever(third))?;
+        let key = of_source("192.0.2.1", 32)?;
+        assert_eq!(engines.take_wanting(), HashMap::from([(key, 985)]));
+        let set = |engines: &Engines, share| {
+            let own = KeyShare::new(ShareWord::forever(share), share);
+            engines.set_key_share(key, Some(own))
+        };
+        set(&engines, Parts::of_ratio(1, 3).expect("a share"))?;
         assert_eq!(passing(&mut engines, SECOND), 333);
-        engines.set_share(ID, ShareWord::forever(percent(99)))?;
-        assert_eq!(
-            passing(&mut engines, 2 * SECOND),
-            989,
-            "a tick less for each"
-        );
-        let wanting = engines.take_wanting();
-        assert_eq!(wanting[&of_source("192.0.2.1", 32)?], 985 + 677 + 21);
-        let own = KeyShare::new(ShareWord::forever(percent(30)), percent(30));
-        engines.set_key_share(of_source("192.0.2.1", 32)?, Some(own))?;
+        set(&engines, percent(99))?;
+        let nearly_all = passing(&mut engines, 2 * SECOND);
+        assert_eq!(nearly_all, 989, "a tick less for each");
+        set(&engines, percent(30))?;
         assert_eq!(passing(&mut engines, 3 * SECOND), 299);
-        let shares = engines.key_shares();
-        assert_eq!(
-            shares.values().next().map(|share| share.wanted),
-            Some(1_010_000)
-        );
+        assert_eq!(engines.key_shares()[&key].wanted, 3 * 1_010_000);
         engines.assert_same_state();
         Ok(())
     })
@@ -279,8 +262,12 @@ fn a_reserve_is_a_part_of_the_share() -> Result<()> {
         assert_eq!(passing(&mut engines, 0, "192.0.2.1", 60)?, 50);
         assert_eq!(engines.judge(0, &frame("192.0.2.1", b"")?), Reserved);
         // A key also has demand if its source gives way.
-        assert_eq!(engines.take_wanting().into_values().sum::<u64>(), 11);
-        engines.set_share(ID, ShareWord::forever(percent(10)))?;
+        let [wanting] = engines.take_wanting().into_iter().collect::<Vec<_>>()[..] else {
+            bail!("the destination is one key");
+        };
+        assert_eq!(wanting.1, 11);
+        let own = KeyShare::new(ShareWord::forever(percent(10)), percent(10));
+        engines.set_key_share(wanting.0, Some(own))?;
         // Too late to count as a retry of the refused packets.
         assert_eq!(passing(&mut engines, 20 * SECOND, "192.0.2.1", 250)?, 200);
         engines.assert_same_state();
@@ -338,7 +325,6 @@ fn there_is_room_for_many_keys() -> Result<()> {
 /// The oracle of the test: the meaning of shares, stated plainly.
 #[derive(Default)]
 struct Oracle {
-    of_all: ShareWord,
     own: HashMap<u8, KeyShare>,
     /// The time when each bucket is full, in nanoseconds at the rate of the whole.
     full_at: HashMap<u8, u64>,
@@ -347,13 +333,11 @@ struct Oracle {
 impl Oracle {
     fn share(&self, host: u8, now: u64) -> u64 {
         let word = |word: u64| (word & !0xff_ffff, word & 0xff_ffff);
-        let (until, of_all) = word(self.of_all.0);
         let share = match self.own.get(&host) {
             Some(own) => {
                 let (until, share) = word(own.word.0);
                 if now < until { share } else { own.after }
             }
-            None if now < until => of_all,
             None => 0,
         };
         share.max(u64::from(minimum_share_of(NODES).number()))
@@ -377,7 +361,6 @@ fn both_engines_agree_with_the_meaning_whatever_shares_do() -> Result<()> {
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Packet(u8),
-        All(u32, u64),
         Own(u8, u32, u32, u64),
         Take(u8),
     }
@@ -386,7 +369,6 @@ fn both_engines_agree_with_the_meaning_whatever_shares_do() -> Result<()> {
     let ends = || 0..80 * MS;
     let step = prop_oneof![
         200 => host().prop_map(Step::Packet),
-        1 => (share(), ends()).prop_map(|(share, ends)| Step::All(share, ends)),
         2 => (host(), share(), share(), ends())
             .prop_map(|(host, share, after, ends)| Step::Own(host, share, after, ends)),
         1 => host().prop_map(Step::Take),
@@ -417,10 +399,6 @@ fn both_engines_agree_with_the_meaning_whatever_shares_do() -> Result<()> {
                         assert_eq!(verdict.reason, meant);
                     }
                     seen[usize::from(passes)] += 1;
-                }
-                Step::All(share, holds) => {
-                    oracle.of_all = until(parts(share), now + holds);
-                    engines.set_share(ID, oracle.of_all)?;
                 }
                 Step::Own(host, share, after, holds) => {
                     let own = KeyShare::new(until(parts(share), now + holds), parts(after));

@@ -7,9 +7,33 @@ use crate::Share;
 /// wait for a lease each time.
 const IDLE_NS: u64 = 10_000_000_000;
 
-/// A change of demand by an eighth is told; a share that lacks a thirty-second is asked for.
-const TOLD_PART: u64 = 8;
+/// A need that was less by a sixteenth for [`IDLE_NS`] is told; a share that lacks a thirty-second is asked for.
+const TOLD_PART: u64 = 16;
 const ASKED_PART: u64 = 32;
+
+/// The share above the [minimum](super::minimum_share) that a key's packets need, as its node estimates it. The store is
+/// told another one only once the last one told is out of bounds: few packets have no steady rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need {
+    /// With less, packets are refused.
+    pub least: Share,
+    /// Enough, even if packets come unevenly: to be told.
+    pub usual: Share,
+    /// More is surely too much.
+    pub most: Share,
+}
+
+impl Need {
+    /// A need that is known exactly.
+    #[must_use]
+    pub const fn of(share: Share) -> Self {
+        Self {
+            least: share,
+            usual: share,
+            most: share,
+        }
+    }
+}
 
 /// A lease, as its node counts it. The node's share is this and the [minimum](super::minimum_share).
 ///
@@ -19,11 +43,12 @@ pub struct Lease {
     held: Share,
     /// The fair share, as the store last said.
     goal: Share,
-    /// The packets' demand now, and as the store was told.
+    /// The packets' usual need now, and as the store was told.
     wanted: Share,
     told: Share,
-    /// The time of the last demand, in nanoseconds.
+    /// The last times when packets needed anything, and about as much as was told, in nanoseconds.
     wanted_ns: u64,
+    told_ns: u64,
     /// Whether the node gives it back unasked.
     is_idle: bool,
     /// Tokens to return, in billionths of the burst.
@@ -56,22 +81,26 @@ impl Lease {
         self.wanted
     }
 
-    /// Sets the share that packets need above the minimum, at the time `now_ns`.
-    pub fn want(&mut self, share: Share, now_ns: u64) {
-        self.wanted = share.min(POOL);
+    /// Sets the packets' need at the time `now_ns`.
+    pub fn want(&mut self, need: Need, now_ns: u64) {
+        self.wanted = need.usual.min(POOL);
         if self.wanted > Share::NONE || self.wanted_ns == 0 {
             self.wanted_ns = now_ns;
         }
-        self.is_idle = now_ns.saturating_sub(self.wanted_ns) >= IDLE_NS;
+        if !self.wanted.is_less_by(TOLD_PART, self.told) {
+            self.told_ns = now_ns;
+        }
+        let is_over = |since_ns| now_ns.saturating_sub(since_ns) >= IDLE_NS;
+        self.is_idle = is_over(self.wanted_ns);
+        let (least, most) = (need.least.min(POOL), need.most);
+        self.is_changed |= self.told < least || self.told > most || is_over(self.told_ns);
     }
 
     /// Whether the next call names it.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        let is_less = |one: Share, other: Share| one.is_less_by(TOLD_PART, other);
-        let differs = is_less(self.wanted, self.told) || is_less(self.told, self.wanted);
         let lacks = self.lacks(self.goal) && self.lacks(self.wanted);
-        !self.is_named && (self.is_changed || lacks || differs)
+        !self.is_named && (self.is_changed || lacks)
     }
 
     const fn lacks(&self, of: Share) -> bool {
@@ -153,16 +182,20 @@ mod tests {
         Share::billionths(percent * 10_000_000)
     }
 
+    const fn need(percent: u64) -> Need {
+        Need::of(part(percent))
+    }
+
     #[test]
     fn a_lease_is_named_when_something_has_changed() {
         let mut lease = Lease::default();
         assert!(!lease.is_due());
-        lease.want(part(40), 1);
+        lease.want(need(40), 1);
         assert!(lease.is_due());
         let entry = lease.entry();
         assert_eq!(entry.demand, part(40));
         // While the call is open, a change waits.
-        lease.want(part(80), 1);
+        lease.want(need(80), 1);
         assert!(!lease.is_due());
         let grant = Grant {
             share: part(30),
@@ -176,7 +209,7 @@ mod tests {
             (part(30), part(30).in_billionths())
         );
         assert!(lease.is_due());
-        lease.want(part(40), 1);
+        lease.want(need(40), 1);
         // Others must return a part first: it asks again.
         assert!(lease.is_due());
         lease.entry();
@@ -186,8 +219,33 @@ mod tests {
         };
         assert!(lease.receive(all).is_some());
         assert!(!lease.is_due());
-        // A small change does not count.
-        lease.want(part(42), 1);
+        // A change within the bounds does not count at once; it does once it has lasted.
+        let low = Need {
+            least: part(20),
+            usual: part(30),
+            most: part(41),
+        };
+        let high = Need {
+            least: part(40),
+            usual: part(50),
+            ..low
+        };
+        lease.want(high, 1);
+        assert!(!lease.is_due());
+        lease.want(low, IDLE_NS);
+        assert!(!lease.is_due());
+        lease.want(low, IDLE_NS + 1);
+        assert!(lease.is_due());
+        lease.entry();
+        lease.receive(all);
+        for out_of_bounds in [need(29), need(31)] {
+            lease.want(out_of_bounds, IDLE_NS + 1);
+            assert!(lease.is_due());
+            lease.want(need(30), IDLE_NS + 1);
+            lease.entry();
+            lease.receive(all);
+        }
+        lease.want(need(30), IDLE_NS + 1);
         assert!(!lease.is_due());
 
         lease.hint(part(20));
@@ -205,7 +263,7 @@ mod tests {
     #[test]
     fn an_idle_lease_is_given_back() {
         let mut lease = Lease::default();
-        lease.want(part(40), 1);
+        lease.want(need(40), 1);
         lease.entry();
         let grant = Grant {
             share: part(40),
@@ -213,12 +271,12 @@ mod tests {
             goal: part(40),
         };
         lease.receive(grant);
-        lease.want(Share::NONE, 2);
+        lease.want(Need::default(), 2);
         lease.entry();
         lease.receive(grant);
-        lease.want(Share::NONE, IDLE_NS);
+        lease.want(Need::default(), IDLE_NS);
         assert!(lease.lowers_to().is_none() && !lease.is_due());
-        lease.want(Share::NONE, IDLE_NS + 1);
+        lease.want(Need::default(), IDLE_NS + 1);
         assert_eq!(lease.lowers_to(), Some(Share::NONE));
         lease.lower(Share::NONE, 0);
         assert!(lease.is_due() && !lease.is_over());
@@ -233,7 +291,7 @@ mod tests {
     #[test]
     fn a_store_cannot_give_more_than_the_pool() {
         let mut lease = Lease::default();
-        lease.want(Share::WHOLE, 1);
+        lease.want(Need::of(Share::WHOLE), 1);
         lease.entry();
         let grant = Grant {
             share: Share::WHOLE,

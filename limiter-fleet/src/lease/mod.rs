@@ -18,7 +18,7 @@ mod session;
 
 pub use self::{
     call::{ARBITER, Call, CallId, Entry, Grant, MOST_ENTRIES, MalformedReply, Reply, ReplyItem},
-    key_lease::{Change, Lease},
+    key_lease::{Change, Lease, Need},
     session::{LEASE_NS, Outcome, RENEWAL_NS, Refusal, Session},
 };
 use sha2::{Digest as _, Sha256};

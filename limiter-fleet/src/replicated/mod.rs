@@ -5,8 +5,8 @@
 //! updates, in any order and any number of times, have the same map ([`Replicated`]). A removed entry stays
 //! in it as long as a delayed update could revive it.
 //!
-//! The map also knows the entries that a copy in a store may lack: *unsent* ones must be sent, *doubted* ones
-//! compared first, since another node may send them, too.
+//! The map also knows the *unsent* entries, which a copy in a store may lack. They are compared before they are sent,
+//! since another node may have sent them, or a later update.
 //!
 //! Times are wall-clock times in milliseconds since 1970, since they travel between hosts. A node stamps
 //! its own update later than any update it knows of the key, even if its clock is behind. Updates from the
@@ -17,13 +17,13 @@ mod tally;
 use std::{
     cmp::Ordering,
     collections::{BTreeMap, BTreeSet, btree_map},
-    fmt,
+    fmt, mem,
 };
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use self::tally::Tally;
-use crate::Name;
+use crate::{Envelope, Kind, Name, Refusal, envelope::UNREADABLE};
 
 /// How far in the future an update may be, in milliseconds: the tolerated difference of clocks.
 pub const MOST_AHEAD_MS: u64 = 60_000;
@@ -35,7 +35,10 @@ pub const MOST_UPDATES: usize = 256;
 /// which clocks may disagree and messages be under way.
 pub(crate) const AFTERWARDS_MS: u64 = 3_600_000;
 
-/// The most doubted entries, besides the ones that a reading of the store did not find.
+/// How far the end of one value may differ between nodes, in milliseconds.
+const SAME_END_MS: u64 = 2_000;
+
+/// The most unsent entries up to which more are doubted.
 const MOST_DOUBTED: usize = 100_000;
 
 /// The time and the node of an update: updates are ordered by it.
@@ -67,6 +70,12 @@ pub trait Value: Clone + fmt::Debug + Ord + Serialize + DeserializeOwned {
     /// Its key. Its text is the field in the store.
     type Key: Clone + fmt::Debug + fmt::Display + Ord + Serialize + DeserializeOwned;
 
+    /// The setting of this node that updates are checked by.
+    type Context: Copy;
+
+    /// The kind of its messages.
+    const KIND: Kind;
+
     /// The most entries, with removed ones.
     const MOST: usize;
 
@@ -83,20 +92,18 @@ pub trait Value: Clone + fmt::Debug + Ord + Serialize + DeserializeOwned {
     /// update can revive the entry any more.
     fn forgotten_at_ms(&self, stamp: &Stamp, ends_ms: u64) -> u64;
 
+    /// Checks an update from another node, at a time in milliseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// No honest node would send it to this one.
+    fn check(update: &Update<Self>, context: Self::Context, now_ms: u64) -> Result<(), Refusal>;
+
     /// Returns the label by which entries are counted at the node `own`; `None`: it does not count.
     fn label<'l>(key: &'l Self::Key, stamp: &'l Stamp, own: &Name) -> Option<&'l str>;
 
     /// Makes a key share the memory of an equal name.
     fn share_name(_key: &mut Self::Key, _name: &Name) {}
-}
-
-/// Why an authenticated update is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UpdateRefusal {
-    /// Its name in metrics.
-    pub name: &'static str,
-    /// The reason.
-    pub why: &'static str,
 }
 
 /// The last update of a key.
@@ -127,6 +134,27 @@ pub enum MergeOutcome {
     Full,
 }
 
+impl<V: Value> Update<V> {
+    /// Reads the updates of a message. They are not checked yet.
+    ///
+    /// # Errors
+    ///
+    /// The message is not from a node of the fleet.
+    pub fn read_all(envelope: &Envelope, message: &[u8]) -> Result<Vec<Self>, Refusal> {
+        let updates: Vec<Self> = envelope.read(message)?;
+        let has_room = updates.len() <= MOST_UPDATES;
+        has_room.then_some(updates).ok_or(UNREADABLE)
+    }
+}
+
+/// A value that held on this host before it read the store: this node or another one has made it.
+#[derive(Debug)]
+struct Seed<V> {
+    /// When it was made, in milliseconds since 1970.
+    since_ms: u64,
+    value: V,
+}
+
 /// The last update of each key.
 #[derive(Debug)]
 pub struct Replicated<V: Value> {
@@ -135,12 +163,12 @@ pub struct Replicated<V: Value> {
     tally: Tally,
     /// The nodes with updates, each name once in memory.
     names: BTreeSet<Name>,
-    /// The keys with an update that must be sent to the store.
-    unsent: BTreeSet<V::Key>,
     /// The keys with an update that the store may lack.
-    doubted: BTreeSet<V::Key>,
+    unsent: BTreeSet<V::Key>,
     /// The number of the last reading of the whole store.
     reading: u32,
+    /// The values of this host that no update has confirmed yet.
+    seeds: BTreeMap<V::Key, Seed<V>>,
 }
 
 impl<V: Value> Entry<V> {
@@ -161,9 +189,26 @@ impl<V: Value> Replicated<V> {
             tally: Tally::new(),
             names: BTreeSet::new(),
             unsent: BTreeSet::new(),
-            doubted: BTreeSet::new(),
             reading: 0,
+            seeds: BTreeMap::new(),
         }
+    }
+
+    /// Remembers a value that has held on this host since a time in milliseconds since 1970. The store may have it.
+    pub fn seed(&mut self, key: V::Key, since_ms: u64, value: V) {
+        self.seeds.insert(key, Seed { since_ms, value });
+    }
+
+    /// Claims all remaining seeds as this node's: the store has no update about them.
+    pub fn record_seeds(&mut self) {
+        for (key, seed) in mem::take(&mut self.seeds) {
+            self.record_seed(key, seed);
+        }
+    }
+
+    fn record_seed(&mut self, key: V::Key, Seed { since_ms, value }: Seed<V>) {
+        let ends_ms = value.ends_ms();
+        self.record_at(since_ms, key, value, ends_ms);
     }
 
     /// The name of this node.
@@ -172,14 +217,25 @@ impl<V: Value> Replicated<V> {
         &self.own
     }
 
-    /// Takes an update of another node, at a time in milliseconds since 1970.
+    /// Takes a checked update of another node, at a time in milliseconds since 1970. [`MergeOutcome::New`]: it must
+    /// be enforced.
     pub fn take(&mut self, update: Update<V>, now_ms: u64) -> MergeOutcome {
-        let key = update.key.clone();
+        let (key, ms, ends_ms) = (update.key.clone(), update.stamp.ms, update.value.ends_ms());
         let merged = self.merge(update, now_ms);
-        if merged == MergeOutcome::New {
-            // Its sender has stored it.
-            self.unsent.remove(&key);
-            self.doubted.remove(&key);
+        if merged != MergeOutcome::New {
+            return merged;
+        }
+        // Its sender has stored it.
+        self.unsent.remove(&key);
+        let Some(seed) = self.seeds.remove(&key) else {
+            return merged;
+        };
+        if ends_ms.abs_diff(seed.value.ends_ms()) <= SAME_END_MS {
+            return MergeOutcome::Known;
+        }
+        if ms < seed.since_ms {
+            self.record_seed(key, seed);
+            return MergeOutcome::Known;
         }
         merged
     }
@@ -187,6 +243,7 @@ impl<V: Value> Replicated<V> {
     /// Records a change made by this node, later than all known updates of the key; returns whether there
     /// is room. `ends_ms`: when a removed entry would have ended. Times are in milliseconds since 1970.
     pub fn record(&mut self, key: V::Key, value: V, ends_ms: u64, now_ms: u64) -> bool {
+        self.seeds.remove(&key);
         let known = self.entries.get(&key);
         let after_ms = known.map_or(0, |known| known.stamp.ms.saturating_add(1));
         let ends_ms = ends_ms
@@ -195,9 +252,8 @@ impl<V: Value> Replicated<V> {
         self.record_at(now_ms.max(after_ms), key, value, ends_ms)
     }
 
-    /// Records a change that this node made at a time in milliseconds since 1970; returns whether it is the
-    /// last update.
-    pub fn record_at(&mut self, ms: u64, key: V::Key, value: V, ends_ms: u64) -> bool {
+    /// Records a change that this node made at a time; returns whether it is the last update.
+    fn record_at(&mut self, ms: u64, key: V::Key, value: V, ends_ms: u64) -> bool {
         let stamp = Stamp {
             ms,
             node: self.own.clone(),
@@ -210,7 +266,6 @@ impl<V: Value> Replicated<V> {
         };
         let is_new = self.merge(update, ms) == MergeOutcome::New;
         if is_new {
-            self.doubted.remove(&key);
             self.unsent.insert(key);
         }
         is_new
@@ -278,13 +333,8 @@ impl<V: Value> Replicated<V> {
     }
 
     /// Returns all entries in the order of their keys, from `first` on.
-    pub fn from(&self, first: &V::Key) -> impl Iterator<Item = (&V::Key, &Entry<V>)> {
+    pub fn from(&self, first: V::Key) -> impl Iterator<Item = (&V::Key, &Entry<V>)> {
         self.entries.range(first..)
-    }
-
-    /// Returns all entries in the order of their keys.
-    pub fn iter(&self) -> impl Iterator<Item = (&V::Key, &Entry<V>)> {
-        self.entries.iter()
     }
 
     /// Returns the number of entries.
@@ -347,66 +397,42 @@ impl<V: Value> Replicated<V> {
         forgotten
     }
 
-    /// The number of updates to send.
+    /// The number of updates that the store may lack.
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.unsent.len()
     }
 
-    /// Returns whether there are updates to send or to compare.
-    #[must_use]
-    pub fn is_behind(&self) -> bool {
-        !self.unsent.is_empty() || !self.doubted.is_empty()
-    }
-
-    /// Returns the first keys, up to `most`, with an update to send.
+    /// Returns the first keys, up to `most`, with an update to compare and to send.
     #[must_use]
     pub fn first_unsent(&self, most: usize) -> Vec<V::Key> {
         self.unsent.iter().take(most).cloned().collect()
     }
 
-    /// Takes up to `most` updates to send.
-    pub fn next_unsent(&mut self, most: usize) -> Vec<Update<V>> {
-        let keys = self.first_unsent(most);
-        let updates = keys.into_iter().filter_map(|key| {
-            self.unsent.remove(&key);
-            let entry = self.entries.get(&key)?;
-            Some(Update {
-                key,
-                stamp: entry.stamp.clone(),
-                value: entry.value.clone(),
-                ends_ms: entry.ends_ms,
-            })
-        });
-        updates.collect()
+    /// Returns the update of a key that the store lacks; `None`: it need not be sent.
+    #[must_use]
+    pub fn unsent_update(&self, key: &V::Key) -> Option<Update<V>> {
+        let entry = self.entries.get(self.unsent.get(key)?)?;
+        Some(Update {
+            key: key.clone(),
+            stamp: entry.stamp.clone(),
+            value: entry.value.clone(),
+            ends_ms: entry.ends_ms,
+        })
     }
 
-    /// Takes up to `most` doubted keys.
-    pub fn next_doubted(&mut self, most: usize) -> Vec<V::Key> {
-        let keys: Vec<_> = self.doubted.iter().take(most).cloned().collect();
-        for key in &keys {
-            self.doubted.remove(key);
-        }
-        keys
-    }
-
-    /// Records that the store lacks the last update of a key, or that sending it failed.
-    pub fn send_again(&mut self, key: V::Key) {
-        if self.may_send(&key) {
-            self.unsent.insert(key);
-        }
+    /// Records that the update of a key was sent.
+    pub fn sent(&mut self, key: &V::Key) {
+        self.unsent.remove(key);
     }
 
     /// Records that the store may lack the last update of a key.
     pub fn doubt(&mut self, key: V::Key) {
-        if self.doubted.len() < MOST_DOUBTED && self.may_send(&key) {
-            self.doubted.insert(key);
+        let entry = self.entries.get(&key);
+        let may_send = entry.is_some_and(|entry| V::IS_RELAYED || entry.stamp.node == self.own);
+        if may_send && self.unsent.len() < MOST_DOUBTED {
+            self.unsent.insert(key);
         }
-    }
-
-    fn may_send(&self, key: &V::Key) -> bool {
-        let entry = self.entries.get(key);
-        entry.is_some_and(|entry| V::IS_RELAYED || entry.stamp.node == self.own)
     }
 
     /// Begins to read the whole store.
@@ -419,14 +445,15 @@ impl<V: Value> Replicated<V> {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.found = self.reading;
         }
+        self.unsent.remove(key);
     }
 
-    /// Ends the reading: updates that it has not found are doubted, too.
+    /// Ends the reading: updates that it has not found must be sent.
     pub fn end_reading(&mut self) {
         let lacking = self.entries.iter().filter(|(_, entry)| {
             entry.found != self.reading && (V::IS_RELAYED || entry.stamp.node == self.own)
         });
-        self.doubted.extend(lacking.map(|(key, _)| key.clone()));
+        self.unsent.extend(lacking.map(|(key, _)| key.clone()));
     }
 }
 

@@ -64,7 +64,7 @@ fn merged(updates: impl IntoIterator<Item = BanUpdate>) -> BTreeMap<BanId, Entry
 
 /// Returns the last update of each key.
 fn updates_of(map: &Replicated<BanState>) -> Vec<BanUpdate> {
-    let updates = map.iter().map(|(key, entry)| BanUpdate {
+    let updates = map.entries.iter().map(|(key, entry)| BanUpdate {
         key: key.clone(),
         stamp: entry.stamp.clone(),
         value: entry.value.clone(),
@@ -127,7 +127,7 @@ proptest! {
         for update in updates {
             map.take(update, NOW + later);
         }
-        let mut entries = map.iter();
+        let mut entries = map.entries.iter();
         prop_assert!(entries.all(|(_, entry)| !entry.holds(NOW + later)));
     }
 
@@ -148,7 +148,7 @@ proptest! {
             map.forget(now);
             let second = now / 1_000 * 1_000;
             let but: Vec<_> = (0..3).filter(|last| but >> last & 1 == 1).map(id).collect();
-            let walk = map.iter().filter(|(id, entry)| {
+            let walk = map.entries.iter().filter(|(id, entry)| {
                 entry.holds(second) && entry.stamp.node != name(0) && !but.contains(id)
             });
             let walked = walk.count() as u64;
@@ -201,26 +201,28 @@ fn there_is_room_for_so_many() {
     assert_eq!(map.len(), BanState::MOST);
 }
 
-/// A store gets again exactly the updates that it lacks, also ones whose MAC is by an earlier key.
+/// A store gets again exactly the updates that it lacks.
 #[test]
 fn a_store_gets_what_it_lacks() {
     let mut map = map();
     for last in 1..=4 {
         map.record(id(last), state(None), 0, NOW);
     }
-    let sent = map.next_unsent(3);
-    assert_eq!((sent.len(), map.unsent()), (3, 1));
-    map.send_again(id(1));
-    assert_eq!(map.next_unsent(9).len(), 2);
-    assert!(!map.is_behind());
-    map.begin_reading();
-    for update in sent {
-        assert_eq!(map.take(update.clone(), NOW), MergeOutcome::Known);
-        map.found(&update.key);
+    for key in map.first_unsent(3) {
+        assert_eq!(map.unsent_update(&key).unwrap().key, key);
+        map.sent(&key);
     }
+    assert_eq!(map.first_unsent(9), [id(4)]);
+    map.begin_reading();
+    for last in 2..=4 {
+        map.found(&id(last));
+    }
+    assert_eq!(map.unsent(), 0);
     map.end_reading();
-    assert_eq!(map.next_doubted(9), [id(4)]);
-    map.send_again(id(4));
+    assert_eq!(map.first_unsent(9), [id(1)]);
+    map.doubt(id(4));
+    assert_eq!(map.unsent(), 2);
+    map.sent(&id(1));
     // An update of another node comes first.
     let lifted = BanUpdate {
         key: id(4),
@@ -232,10 +234,9 @@ fn a_store_gets_what_it_lacks() {
         ends_ms: u64::MAX,
     };
     assert_eq!(map.take(lifted, NOW), MergeOutcome::New);
-    assert!(!map.is_behind());
-    map.send_again(id(9));
+    assert_eq!(map.unsent(), 0);
     map.doubt(id(9));
-    assert!(!map.is_behind(), "no such entry");
+    assert_eq!(map.unsent(), 0, "no such entry");
 }
 
 #[test]
@@ -257,4 +258,34 @@ fn names_are_in_memory_once_and_not_for_ever() {
     assert_eq!(map.names.len(), 2);
     map.forget(NOW + 2 * AFTERWARDS_MS);
     assert!(map.names.is_empty() && map.is_empty());
+}
+
+/// Returns the outcome of an update about a ban that has held here since NOW, and whether there is something to send.
+fn after(ms: u64, value: BanState) -> (MergeOutcome, bool) {
+    let mut map = map();
+    map.seed(id(1), NOW, state(Some(NOW + 9_000)));
+    let update = BanUpdate {
+        key: id(1),
+        stamp: Stamp { ms, node: name(1) },
+        ends_ms: value.ends_ms().max(NOW + 9_000),
+        value,
+    };
+    let taken = map.take(update, NOW);
+    map.record_seeds();
+    (taken, map.unsent() > 0)
+}
+
+#[test]
+fn bans_from_before_the_fleet_was_read() {
+    // The update is about the same ban.
+    let same = after(NOW - 5, state(Some(NOW + 8_000)));
+    assert_eq!(same, (MergeOutcome::Known, false));
+    // The update has another end or lifts the ban, and is later or earlier.
+    let other = after(NOW + 5, state(Some(NOW + 1_000)));
+    assert_eq!(other, (MergeOutcome::New, false));
+    assert_eq!(after(NOW + 5, BanState::Lifted), (MergeOutcome::New, false));
+    assert_eq!(
+        after(NOW - 5, BanState::Lifted),
+        (MergeOutcome::Known, true)
+    );
 }

@@ -3,7 +3,7 @@
 use limiter_fleet::{
     Name, Share,
     lease::{
-        CallId, Change, Entry, LEASE_NS, Lease, MOST_ENTRIES, Outcome, Reply, Session,
+        CallId, Change, Entry, LEASE_NS, Lease, MOST_ENTRIES, Need, Outcome, Reply, Session,
         minimum_share,
     },
 };
@@ -114,10 +114,8 @@ impl Host {
         }
         let ends = self.session.ends_ns();
         for part in &mut self.parts {
-            part.lease.want(
-                wanted(part.demand, self.budget).without(self.minimum),
-                local,
-            );
+            let need = wanted(part.demand, self.budget).without(self.minimum);
+            part.lease.want(Need::of(need), local);
             if let Some(to) = part.lease.lowers_to() {
                 let returned = part.bucket.change(local, self.minimum + to, 0, ends);
                 part.lease.lower(to, returned);

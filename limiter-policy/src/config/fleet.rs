@@ -7,12 +7,11 @@ use std::{
 };
 
 use limiter_common::{limit::Cost, table::HashKey};
-use limiter_fleet::{Keys, Name};
+use limiter_fleet::{Keys, Name, StoreAddress, is_store_word};
 
 use super::{
     Buckets, Position, Scope, diagnostics::Problems, folder, limits::Limits, node::Node,
-    overrides::Overrides, reader::Fields, reader::Reader, store_url, surroundings::named_path,
-    variables,
+    overrides::Overrides, reader::Fields, reader::Reader, surroundings::named_path, variables,
 };
 use crate::{
     fleet::{self, Fleet},
@@ -66,37 +65,30 @@ pub(super) fn read<'n>(
             reader.error(node.at, format!("needs '{field}', {what}"));
         }
     }
-    let sentinel = fields.get(SENTINEL);
-    let sentinel = sentinel.map(|node| read_sentinel(reader, node));
-    let store = (fields.get(STORE))
-        .and_then(|node| store_url::read(reader, node, sentinel.flatten().as_deref()));
+    let sentinel = optional(&fields, SENTINEL, |node| read_sentinel(reader, node));
+    let store = (fields.get(STORE)).and_then(|node| {
+        let sentinel = sentinel.as_ref().ok().and_then(Option::as_deref);
+        read_store(reader, node, sentinel)
+    });
     let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
     let this = match fields.get(NODE) {
         Some(node) => read_name(reader, node, NODE),
         None if fields.is_missing(NODE) => own_name(reader, node.at),
         None => None,
     };
-    let nodes = fields.get(NODES).map(|node| read_nodes(reader, node));
-    let key = read_file(reader, &fields, KEY_FILE, directory, fleet::read_keys);
-    let password_file = read_file(
-        reader,
-        &fields,
-        PASSWORD_FILE,
-        directory,
-        fleet::read_password,
-    );
-    let ca_file = read_file(
-        reader,
-        &fields,
-        CA_FILE,
-        directory,
-        fleet::read_certificates,
-    );
-    let accepts = fields.get(ACCEPT_POLICY);
-    let accepts = accepts.map(|node| read_accepted(reader, node));
-    let sources = fields.get(KNOWN_SOURCES);
-    let sources =
-        sources.map(|node| reader.choice(node, KNOWN_SOURCES, [("on", true), ("off", false)]));
+    let nodes = optional(&fields, NODES, |node| read_nodes(reader, node));
+    let key = (fields.get(KEY_FILE))
+        .and_then(|node| read_file(reader, node, directory, fleet::read_keys));
+    let password_file = optional(&fields, PASSWORD_FILE, |node| {
+        read_file(reader, node, directory, fleet::read_password)
+    });
+    let ca_file = optional(&fields, CA_FILE, |node| {
+        read_file(reader, node, directory, fleet::read_certificates)
+    });
+    let accepts = optional(&fields, ACCEPT_POLICY, |node| read_accepted(reader, node));
+    let sources = optional(&fields, KNOWN_SOURCES, |node| {
+        reader.choice(node, KNOWN_SOURCES, [("on", true), ("off", false)])
+    });
     let store = store?;
     if store.user.is_some() && fields.is_missing(PASSWORD_FILE) {
         reader.error(
@@ -110,25 +102,45 @@ pub(super) fn read<'n>(
         let message = "has no effect without TLS: begin the store's address with 'rediss://'";
         reader.error(node.at, format!("{CA_FILE} {message}"));
     }
-    let (key_file, keys) = key??;
+    let (key_file, keys) = key?;
     let fleet = Fleet {
         name: name?,
         node: this?,
-        nodes: nodes.unwrap_or(Some(NODES_UNSAID))?,
+        nodes: nodes.ok()?.unwrap_or(NODES_UNSAID),
         store,
-        password_file: password_file?.map(|(path, _)| path),
+        password_file: password_file.ok()?.map(|(path, _)| path),
         key_file,
-        ca_file: ca_file?.map(|(path, _)| path),
-        accept_policy: match accepts {
-            Some(accepts) => Some(accepts?),
-            None => None,
-        },
-        known_sources: match sources {
-            Some(sources) => sources?,
-            None => true,
-        },
+        ca_file: ca_file.ok()?.map(|(path, _)| path),
+        accept_policy: accepts.ok()?,
+        known_sources: sources.ok()?.unwrap_or(true),
     };
     Some((fleet, keys))
+}
+
+/// An error was reported.
+struct Reported;
+
+/// Reads a field that may be absent.
+fn optional<'n, T>(
+    fields: &Fields<'n>,
+    field: &str,
+    read: impl FnOnce(&'n Node<'n>) -> Option<T>,
+) -> Result<Option<T>, Reported> {
+    let read = fields.get(field).map(|node| read(node).ok_or(Reported));
+    read.transpose()
+}
+
+/// Reads an address: of servers, or of Sentinels that know a server by its name.
+fn read_store<'n>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    sentinel: Option<&str>,
+) -> Option<StoreAddress> {
+    let text = variables::text(reader, node, StoreAddress::EXPECTED)?;
+    let store = StoreAddress::parse(&text, sentinel);
+    store
+        .inspect_err(|error| reader.error(node.at, format!("invalid store: {error}")))
+        .ok()
 }
 
 fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) -> Option<Name> {
@@ -170,7 +182,7 @@ fn name_of(host: &str) -> Option<Name> {
 fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Cow<'n, str>> {
     let expected = "the name under which the Sentinels know the server";
     let name = variables::text(reader, node, expected)?;
-    if store_url::is_word(&name) {
+    if is_store_word(&name) {
         return Some(name);
     }
     let message =
@@ -262,25 +274,17 @@ fn read_accepted<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     }
 }
 
-/// Returns the file's path and content. `Some(None)`: the field is absent. `None`: an error was reported.
-#[expect(
-    clippy::option_option,
-    reason = "a file may be wrong, or not be named, which is right for some"
-)]
+/// Returns the file's path and content.
 fn read_file<'n, T, E: Display>(
     reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    field: &str,
+    node: &'n Node<'n>,
     directory: Option<&Path>,
     read: impl FnOnce(&Path) -> Result<T, E>,
-) -> Option<Option<(PathBuf, T)>> {
-    let Some(node) = fields.get(field) else {
-        return Some(None);
-    };
+) -> Option<(PathBuf, T)> {
     let name = variables::text(reader, node, "a file's name")?;
     let path = named_path(reader, node.at, &name, directory)?;
     match read(&path) {
-        Ok(content) => Some(Some((path, content))),
+        Ok(content) => Some((path, content)),
         Err(error) => {
             reader.error(node.at, format!("the file '{}' {error}", path.display()));
             None

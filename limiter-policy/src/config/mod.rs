@@ -64,7 +64,6 @@ mod selector;
 mod settings;
 mod spelling;
 mod standing;
-mod store_url;
 mod strategy;
 mod subscribers;
 mod surroundings;

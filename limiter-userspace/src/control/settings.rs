@@ -94,12 +94,12 @@ pub fn restart_diff(config: &Config, status: &Status) -> Vec<SettingDiff> {
     });
     let fleet = status.daemon.as_ref().and_then(|daemon| {
         let wanted = config.fleet.as_ref().map(FleetBrief::from);
-        let text = |fleet: Option<&FleetBrief>| {
-            fleet.map_or_else(|| "none".to_owned(), ToString::to_string)
+        let (running, wanted) = (daemon.fleet.as_ref(), wanted.as_ref());
+        let text = |fleet: Option<&FleetBrief>, other| {
+            fleet.map_or_else(|| "none".to_owned(), |fleet| fleet.beside(other))
         };
-        let running = daemon.fleet.as_ref();
-        let same = running == wanted.as_ref();
-        difference("fleet", same, text(running), text(wanted.as_ref()))
+        let (old, new) = (text(running, wanted), text(wanted, running));
+        difference("fleet", running == wanted, old, new)
     });
     let settings = [
         mode(config.mode, &status.interfaces),
@@ -178,9 +178,10 @@ fn listening_as(address: Option<impl fmt::Display>, hosts: &[String]) -> String 
 
 #[cfg(test)]
 mod tests {
+    use limiter_fleet::StoreAddress;
     use limiter_policy::{
         config::{self, Store},
-        fleet::{Fleet, StoreAddress, StoreEndpoint},
+        fleet::Fleet,
     };
 
     use super::*;
@@ -208,16 +209,7 @@ mod tests {
         Fleet {
             name: "edge".try_into().unwrap(),
             node: "a".try_into().unwrap(),
-            store: StoreAddress {
-                tls: false,
-                user: None,
-                endpoints: vec![StoreEndpoint {
-                    host: "store".to_owned(),
-                    port: 6379,
-                }],
-                sentinel: None,
-                database: 0,
-            },
+            store: StoreAddress::parse("redis://store", None).unwrap(),
             password_file: None,
             nodes: 20,
             key_file: "fleet.key".into(),
@@ -283,6 +275,20 @@ mod tests {
             &[
                 "fleet       edge, node a, redis://store:6379/0 → edge, node a, redis://store:6379/0, \
                  accept-policy fleet.yaml",
+            ],
+        );
+        check(
+            |config, status| {
+                let mut fleet = fleet();
+                status.daemon.as_mut().unwrap().fleet = Some((&fleet).into());
+                fleet.key_file = "new.key".into();
+                fleet.password_file = Some("password".into());
+                fleet.known_sources = false;
+                config.fleet = Some(fleet);
+            },
+            &[
+                "fleet       edge, node a, redis://store:6379/0, key-file fleet.key, known-sources on, password-file \
+                 none → edge, node a, redis://store:6379/0, key-file new.key, known-sources off, password-file password",
             ],
         );
         check(

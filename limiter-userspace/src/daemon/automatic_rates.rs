@@ -9,9 +9,9 @@ use limiter_policy::policy::{Limit, Mode, PortRange, automatic::interval_of};
 use tracing::{info, warn};
 
 use super::{
-    capacity::{FindError, RateFinders},
-    shared::Daemon,
-    watchdog::CHECK_IN_INTERVAL,
+    capacity::{Capacity, FindError, RateFinders},
+    shared_datapath::SharedDatapath,
+    watchdog::{CHECK_IN_INTERVAL, ThreadWatchdog},
     worker::Worker,
 };
 use crate::capacity::{EVERY, Finder, HostFiles, HostLosses, UdpSockets};
@@ -19,33 +19,37 @@ use crate::capacity::{EVERY, Finder, HostFiles, HostLosses, UdpSockets};
 /// The lifetime of a rate in the kernel, in nanoseconds: in a flood, the next poll may come late.
 const HOLDS_NS: u64 = 2_000_000_000;
 
-pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
-    let (working, ending) = (Arc::clone(daemon), Arc::clone(daemon));
+pub(super) fn start(
+    datapath: Arc<SharedDatapath>,
+    capacity: Arc<Capacity>,
+    watchdog: Arc<ThreadWatchdog>,
+) -> io::Result<Worker> {
+    let ending = Arc::clone(&capacity);
     Worker::start(
         "capacity",
         move || {
-            update_rates(&working);
-            working.watchdog.capacity.end();
+            update_rates(&datapath, &capacity, &watchdog);
+            watchdog.capacity.end();
         },
-        move || ending.capacity.end(),
+        move || ending.end(),
     )
 }
 
 /// Keeps the rates up to date until the daemon ends.
-fn update_rates(daemon: &Daemon) {
+fn update_rates(datapath: &SharedDatapath, capacity: &Capacity, watchdog: &ThreadWatchdog) {
     let mut updater = RateUpdater::default();
     loop {
-        daemon.watchdog.capacity.check_in();
+        watchdog.capacity.check_in();
         let pause = if updater.found.finders.is_empty() {
             CHECK_IN_INTERVAL
         } else {
             EVERY
         };
-        if daemon.capacity.wait(pause) {
+        if capacity.wait(pause) {
             return;
         }
-        updater.poll(daemon);
-        daemon.capacity.store(updater.found.clone());
+        updater.poll(datapath);
+        capacity.store(updater.found.clone());
     }
 }
 
@@ -110,11 +114,11 @@ impl Host {
 
 impl RateUpdater {
     /// Polls once; logs when polling starts to fail or to work again.
-    fn poll(&mut self, daemon: &Daemon) {
+    fn poll(&mut self, datapath: &SharedDatapath) {
         // The host may be slow to answer, so it is read before the datapath is locked.
         let ports = self.ports();
         let seen = self.read(&ports);
-        let datapath = daemon.datapath();
+        let datapath = datapath.read();
         self.follow(&datapath.manifest().policy.limits);
         // The earlier losses of sockets on other ports are unknown.
         let seen = seen.map(|seen| seen.filter(|_| self.ports() == ports));

@@ -13,8 +13,8 @@ use tokio::task::spawn_blocking;
 use tracing::{error, info, warn};
 
 use super::{
-    changes::Confirmer, error::ConfirmError, messages::log_begun_anew, options::Options,
-    replacement, service, shared::Daemon, watchdog::CHECK_IN_INTERVAL, worker::Worker,
+    changes::Confirmer, enforcement::Enforcement, error::ConfirmError, messages::log_begun_anew,
+    options::Options, replacement, service, watchdog::CHECK_IN_INTERVAL, worker::Worker,
 };
 
 /// How long the daemon may take to end.
@@ -38,7 +38,11 @@ impl Confirmation {
 }
 
 /// Makes the policy in force wait to be confirmed.
-pub(super) fn request(daemon: &Daemon, previous: PreviousPolicy, confirmation: Confirmation) {
+pub(super) fn request(
+    enforcement: &Enforcement,
+    previous: PreviousPolicy,
+    confirmation: Confirmation,
+) {
     let Confirmation {
         confirmer,
         patience,
@@ -51,34 +55,34 @@ pub(super) fn request(daemon: &Daemon, previous: PreviousPolicy, confirmation: C
         );
     }
     let until = Instant::now() + patience;
-    let mut changes = daemon.changes();
+    let mut changes = enforcement.changes();
     changes.await_confirmation(previous, confirmer, until);
     drop(changes);
-    daemon.unconfirmed.notify_all();
+    enforcement.unconfirmed.notify_all();
 }
 
 /// Keeps the policy in force, as an operator wants; returns its number.
-pub(super) async fn confirm(daemon: &Daemon) -> Result<u64, ConfirmError> {
-    let _alone = daemon.changing.lock().await;
-    match daemon.changes().confirmer() {
+pub(super) async fn confirm(enforcement: &Enforcement) -> Result<u64, ConfirmError> {
+    let _alone = enforcement.changing.lock().await;
+    match enforcement.changes().confirmer() {
         Some(Confirmer::Operator) => {}
         Some(Confirmer::Fleet) => return Err(ConfirmError::Rollout),
         None => return Err(ConfirmError::Nothing),
     }
-    keep(daemon)
+    keep(enforcement)
 }
 
 /// Keeps the policy in force, as the fleet wants, once the file's text is written to the path that the next start
 /// reads; returns its number. A policy that is due to be reverted is not kept.
 pub(super) async fn confirm_rollout(
-    daemon: &Daemon,
+    enforcement: &Enforcement,
     file: &Path,
     text: Arc<str>,
 ) -> Result<u64, ConfirmError> {
     // The thread that reverts takes this lock, so it waits for the end of this.
-    let _alone = daemon.changing.lock().await;
+    let _alone = enforcement.changing.lock().await;
     {
-        let changes = daemon.changes();
+        let changes = enforcement.changes();
         if changes.confirmer() != Some(Confirmer::Fleet) || changes.is_due(Instant::now()) {
             return Err(ConfirmError::Nothing);
         }
@@ -90,26 +94,26 @@ pub(super) async fn confirm_rollout(
         file: file.to_owned(),
         source,
     })?;
-    keep(daemon)
+    keep(enforcement)
 }
 
 /// Makes a policy that the fleet is to confirm wait this long from now on. With 0, it is reverted at once.
-pub(super) fn hold(daemon: &Daemon, patience: Duration) {
+pub(super) fn hold(enforcement: &Enforcement, patience: Duration) {
     let now = Instant::now();
-    daemon.changes().wait_for_fleet(now + patience, now);
-    daemon.unconfirmed.notify_all();
+    enforcement.changes().wait_for_fleet(now + patience, now);
+    enforcement.unconfirmed.notify_all();
 }
 
 /// Returns whether a policy is in force that the fleet is to confirm.
-pub(super) fn awaits_fleet(daemon: &Daemon) -> bool {
-    daemon.changes().confirmer() == Some(Confirmer::Fleet)
+pub(super) fn awaits_fleet(enforcement: &Enforcement) -> bool {
+    enforcement.changes().confirmer() == Some(Confirmer::Fleet)
 }
 
-fn keep(daemon: &Daemon) -> Result<u64, ConfirmError> {
-    let previous = daemon.changes().take_unconfirmed();
+fn keep(enforcement: &Enforcement) -> Result<u64, ConfirmError> {
+    let previous = enforcement.changes().take_unconfirmed();
     let previous = previous.ok_or(ConfirmError::Nothing)?;
-    daemon.settled.notify_one();
-    let mut datapath = daemon.datapath_mut();
+    enforcement.settled.notify_one();
+    let mut datapath = enforcement.datapath_mut();
     datapath.settle(previous)?;
     let generation = datapath.manifest().generation;
     info!(generation, "policy {generation} is confirmed");
@@ -117,8 +121,8 @@ fn keep(daemon: &Daemon) -> Result<u64, ConfirmError> {
 }
 
 /// Starts the thread that reverts unconfirmed policies. It has no other work, as a locked-out operator waits for it.
-pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
-    let (working, ending) = (Arc::clone(daemon), Arc::clone(daemon));
+pub(super) fn start(enforcement: &Arc<Enforcement>) -> io::Result<Worker> {
+    let (working, ending) = (Arc::clone(enforcement), Arc::clone(enforcement));
     Worker::start(
         "confirmation",
         move || {
@@ -133,25 +137,25 @@ pub(super) fn start(daemon: &Arc<Daemon>) -> io::Result<Worker> {
 }
 
 /// Reverts policies that are not confirmed in time, until the daemon ends or the first policy is due.
-fn revert_in_time(daemon: &Daemon) {
+fn revert_in_time(enforcement: &Enforcement) {
     loop {
-        daemon.watchdog.confirmation.check_in();
+        enforcement.watchdog.confirmation.check_in();
         let is_due = {
-            let changes = daemon.changes();
+            let changes = enforcement.changes();
             let pause = changes.deadline().map_or(CHECK_IN_INTERVAL, |deadline| {
                 deadline
                     .saturating_duration_since(Instant::now())
                     .min(CHECK_IN_INTERVAL)
             });
-            let waited = daemon.unconfirmed.wait_timeout(changes, pause);
+            let waited = enforcement.unconfirmed.wait_timeout(changes, pause);
             let (changes, _) = waited.unwrap_or_else(PoisonError::into_inner);
             if changes.is_over {
                 return;
             }
             changes.is_due(Instant::now())
         };
-        if is_due && revert(daemon) == RevertOutcome::First {
-            end(daemon);
+        if is_due && revert(enforcement) == RevertOutcome::First {
+            end(enforcement);
             return;
         }
     }
@@ -166,10 +170,10 @@ enum RevertOutcome {
     Another,
 }
 
-fn revert(daemon: &Daemon) -> RevertOutcome {
-    let _alone = daemon.changing.blocking_lock();
+fn revert(enforcement: &Enforcement) -> RevertOutcome {
+    let _alone = enforcement.changing.blocking_lock();
     let previous = {
-        let mut changes = daemon.changes();
+        let mut changes = enforcement.changes();
         if changes.is_due(Instant::now()) {
             changes.take_unconfirmed()
         } else {
@@ -184,36 +188,38 @@ fn revert(daemon: &Daemon) -> RevertOutcome {
         return RevertOutcome::First;
     }
     let begun_anew = {
-        let datapath = daemon.datapath();
+        let datapath = enforcement.datapath();
         diff::discarded_state(&datapath.manifest().policy, &previous.manifest().policy)
     };
-    let reverted = daemon.datapath_mut().revert(previous);
+    let reverted = enforcement.datapath_mut().revert(previous);
     match reverted {
         Ok(()) => {
             log_begun_anew(&begun_anew);
             let reported = format!("not confirmed in time: policy {before} is in force again");
             warn!(generation = before, "{reported}");
-            daemon.changes().record(wall_clock_now(), Some(reported));
+            enforcement
+                .changes()
+                .record(wall_clock_now(), Some(reported));
         }
         Err(error) => error!("the policy was not confirmed and cannot be reverted: {error}"),
     }
-    daemon.settled.notify_one();
-    service::status(daemon);
+    enforcement.settled.notify_one();
+    service::status(&enforcement.datapath);
     RevertOutcome::Another
 }
 
 /// Has the daemon end and detach everything. If it is too slow, detaches here.
-fn end(daemon: &Daemon) {
-    daemon.not_confirmed.notify_one();
-    let changes = daemon.changes();
-    let waited = daemon
+fn end(enforcement: &Enforcement) {
+    enforcement.not_confirmed.notify_one();
+    let changes = enforcement.changes();
+    let waited = enforcement
         .unconfirmed
         .wait_timeout_while(changes, TO_END, |changes| !changes.is_over);
     let (changes, waited) = waited.unwrap_or_else(PoisonError::into_inner);
     drop(changes);
     if waited.timed_out() {
         warn!("the policy was not confirmed in time, and the daemon is slow to end: detaching");
-        if let Err(error) = daemon.datapath_mut().detach() {
+        if let Err(error) = enforcement.datapath_mut().detach() {
             error!("cannot detach: {error}");
         }
     }

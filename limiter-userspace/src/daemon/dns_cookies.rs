@@ -18,7 +18,7 @@ use limiter_policy::secrets::{self, Secrets};
 use tokio::{task::spawn_blocking, time::timeout};
 use tracing::{info, warn};
 
-use super::{shared::Daemon, watch::files::FileWatch};
+use super::{shared_datapath::SharedDatapath, watch::files::FileWatch};
 
 /// How often to give the kernel the difference of the clocks.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -45,8 +45,8 @@ impl CookieSecrets {
     }
 
     /// Reads the file that the policy in force names, and gives the secrets to the kernel.
-    pub(super) fn read(&self, daemon: &Daemon) {
-        let file = file(daemon);
+    pub(super) fn read(&self, datapath: &SharedDatapath) {
+        let file = file(datapath);
         // Read without the lock, as it may take long.
         let read = file.as_ref().map(|file| secrets::read(file));
         let mut held = self.locked();
@@ -62,12 +62,12 @@ impl CookieSecrets {
             Some(Err(error)) => held.fail(&error.to_string()),
         }
         drop(held);
-        self.write_keys(daemon);
+        self.write_keys(datapath);
     }
 
     /// Gives the kernel the secrets, and the present difference of the clocks.
-    fn write_keys(&self, daemon: &Daemon) {
-        let datapath = daemon.datapath();
+    fn write_keys(&self, datapath: &SharedDatapath) {
+        let datapath = datapath.read();
         let Some(source_maps) = datapath.source_maps() else {
             return;
         };
@@ -132,11 +132,14 @@ impl SecretState {
 }
 
 /// Maintains the kernel's data up to date, forever.
-pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
+pub(super) async fn maintain(
+    datapath: &Arc<SharedDatapath>,
+    cookies: &Arc<CookieSecrets>,
+) -> Infallible {
     let mut watched = None;
     let mut watch = FileWatch::new([].into_iter());
     loop {
-        let file = file(daemon);
+        let file = file(datapath);
         let is_new = file != watched;
         if is_new {
             // Watch before reading, so that no change is missed.
@@ -144,12 +147,12 @@ pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
             watched = file;
         }
         let is_due = is_new || timeout(INTERVAL, watch.changed()).await.is_ok();
-        let daemon = Arc::clone(daemon);
+        let (datapath, cookies) = (Arc::clone(datapath), Arc::clone(cookies));
         let reported = spawn_blocking(move || {
             if is_due {
-                daemon.cookies.read(&daemon);
+                cookies.read(&datapath);
             } else {
-                daemon.cookies.write_keys(&daemon);
+                cookies.write_keys(&datapath);
             }
         });
         // A panic there ends the process.
@@ -158,8 +161,8 @@ pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
 }
 
 /// Returns the file with the secrets that the policy in force names.
-fn file(daemon: &Daemon) -> Option<PathBuf> {
-    let datapath = daemon.datapath();
+fn file(datapath: &SharedDatapath) -> Option<PathBuf> {
+    let datapath = datapath.read();
     let file = datapath.manifest().policy.secret_file();
     file.map(ToOwned::to_owned)
 }

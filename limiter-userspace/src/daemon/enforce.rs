@@ -20,10 +20,10 @@ use tracing::{info, warn};
 use super::{
     candidate::Candidate,
     confirm::{self, Confirmation},
+    enforcement::Enforcement,
     error::ReloadError,
     memory,
     messages::{log_attached, log_begun_anew, log_migrated},
-    shared::Daemon,
     state::ResumeState,
     watch,
 };
@@ -32,14 +32,14 @@ use crate::guard;
 /// Puts a configuration in force, with the debts of `resumed`. With a `confirmation`, it is reverted unless
 /// it is confirmed. Returns the names of the limits with new buckets, because their strategy changed.
 pub(super) async fn put_in_force(
-    daemon: &Arc<Daemon>,
+    enforcement: &Arc<Enforcement>,
     candidate: Candidate,
     resumed: Option<ResumeState>,
     confirmation: Option<Confirmation>,
 ) -> Result<DiscardedState, ReloadError> {
     let elsewhere = {
         let names = &candidate.interfaces;
-        daemon
+        enforcement
             .datapath()
             .limited_elsewhere(names, &candidate.lookup.named)
     };
@@ -51,41 +51,41 @@ pub(super) async fn put_in_force(
         );
     }
     guard::warn_of(&candidate.config.policy).await;
-    let to_apply = Arc::clone(daemon);
+    let to_apply = Arc::clone(enforcement);
     // The kernel's verifier is slow; packets and requests do not wait for it.
     let previous = spawn_blocking(move || {
         let previous = apply(&to_apply, candidate, resumed)?;
-        to_apply.cookies.read(&to_apply);
+        to_apply.cookies.read(&to_apply.datapath);
         Ok::<_, DatapathError>(previous)
     });
-    let begun_anew = conclude(daemon, previous.await??, confirmation)?;
+    let begun_anew = conclude(enforcement, previous.await??, confirmation)?;
     // Attaches to the interfaces that patterns select, one by one, so that one failure does not affect the others.
-    Box::pin(watch::interfaces::poll(daemon)).await;
+    Box::pin(watch::interfaces::poll(enforcement)).await;
     memory::give_back();
     Ok(begun_anew)
 }
 
 /// Concludes the change to a policy that is in force, or has it wait for a `confirmation`.
 fn conclude(
-    daemon: &Arc<Daemon>,
+    enforcement: &Arc<Enforcement>,
     previous: PreviousPolicy,
     confirmation: Option<Confirmation>,
 ) -> Result<DiscardedState, ReloadError> {
-    let begun_anew = report_changes(daemon, &previous);
+    let begun_anew = report_changes(enforcement, &previous);
     log_begun_anew(&begun_anew);
     if let Some(migrated) = previous.migrated() {
         log_migrated(migrated);
     }
     match confirmation {
-        Some(confirmation) => confirm::request(daemon, previous, confirmation),
-        None => daemon.datapath_mut().settle(previous)?,
+        Some(confirmation) => confirm::request(enforcement, previous, confirmation),
+        None => enforcement.datapath_mut().settle(previous)?,
     }
     Ok(begun_anew)
 }
 
 /// Logs new attachments and missing abilities of the policy in force; returns the limits whose buckets begin anew.
-fn report_changes(daemon: &Daemon, previous: &PreviousPolicy) -> DiscardedState {
-    let datapath = daemon.datapath();
+fn report_changes(enforcement: &Enforcement, previous: &PreviousPolicy) -> DiscardedState {
+    let datapath = enforcement.datapath();
     let attachments = datapath.attachments().iter();
     for attachment in attachments.filter(|found| previous.is_without(found)) {
         log_attached(attachment);
@@ -118,7 +118,7 @@ fn report_changes(daemon: &Daemon, previous: &PreviousPolicy) -> DiscardedState 
 }
 
 fn apply(
-    daemon: &Daemon,
+    enforcement: &Enforcement,
     candidate: Candidate,
     resumed: Option<ResumeState>,
 ) -> Result<PreviousPolicy, DatapathError> {
@@ -132,20 +132,20 @@ fn apply(
         interfaces,
         lookup,
     } = candidate;
-    let log = if daemon.options.log_datapath {
+    let log = if enforcement.options.log_datapath {
         LogLevel::Verdicts
     } else {
         LogLevel::Off
     };
     let prepared = {
-        let datapath = daemon.datapath();
+        let datapath = enforcement.datapath();
         let manifest = Manifest {
             generation: datapath.manifest().generation + 1,
             maps_generation: datapath.manifest().maps_generation,
             loaded_at: wall_clock_now(),
             interfaces,
             interface_numbers: BTreeMap::new(),
-            mode: daemon.options.mode.unwrap_or(config.mode),
+            mode: enforcement.options.mode.unwrap_or(config.mode),
             settings: datapath.settings().with(&config, log),
             policy: config.policy,
             lists,
@@ -168,22 +168,22 @@ fn apply(
     if let Some(resumed) = resumed {
         resumed.restore(&prepared)?;
     }
-    daemon.datapath_mut().apply(prepared)
+    enforcement.datapath_mut().apply(prepared)
 }
 
 /// Replaces the lists in force and nothing else. This needs no confirmation.
 pub(super) async fn put_lists_in_force(
-    daemon: &Arc<Daemon>,
+    enforcement: &Arc<Enforcement>,
     lists: Vec<List>,
     records: Vec<ListRecord>,
 ) -> Result<(), ReloadError> {
-    let before = sizes(&daemon.datapath().manifest().policy.lists);
-    let to_apply = Arc::clone(daemon);
+    let before = sizes(&enforcement.datapath().manifest().policy.lists);
+    let to_apply = Arc::clone(enforcement);
     let previous = spawn_blocking(move || apply_lists(&to_apply, lists, records));
     let previous = previous.await??;
-    daemon.datapath_mut().settle(previous)?;
+    enforcement.datapath_mut().settle(previous)?;
     let policy = {
-        let datapath = daemon.datapath();
+        let datapath = enforcement.datapath();
         let manifest = datapath.manifest();
         let generation = manifest.generation;
         info!(
@@ -215,12 +215,12 @@ fn sizes(lists: &[List]) -> BTreeMap<String, usize> {
 }
 
 fn apply_lists(
-    daemon: &Daemon,
+    enforcement: &Enforcement,
     lists: Vec<List>,
     records: Vec<ListRecord>,
 ) -> Result<PreviousPolicy, ReloadError> {
     let prepared = {
-        let datapath = daemon.datapath();
+        let datapath = enforcement.datapath();
         let manifest = datapath.manifest();
         let mut manifest = Manifest {
             generation: manifest.generation + 1,
@@ -234,5 +234,5 @@ fn apply_lists(
         manifest.units = policy.units.clone();
         datapath.prepare(manifest, policy, &datapath.limited(), &[])?
     };
-    Ok(daemon.datapath_mut().apply(prepared)?)
+    Ok(enforcement.datapath_mut().apply(prepared)?)
 }

@@ -150,7 +150,7 @@ pub(super) enum ConfirmError {
     Datapath(#[from] DatapathError),
 }
 
-/// A step of a rollout fails.
+/// A node's work for a rollout fails.
 #[derive(Debug, Error)]
 pub(super) enum StepError {
     /// The configuration has changed since the daemon started.
@@ -170,6 +170,9 @@ pub(super) enum StepError {
         /// The system's error.
         source: io::Error,
     },
+    /// After a restart, the node would not know the rollout.
+    #[error("the push cannot be remembered: {0}")]
+    Memory(io::Error),
     /// It cannot be kept.
     #[error(transparent)]
     Confirm(#[from] ConfirmError),

@@ -11,6 +11,7 @@ mod confirm;
 mod connections;
 mod dns_cookies;
 mod enforce;
+mod enforcement;
 mod error;
 mod exporter;
 mod feeds;
@@ -44,6 +45,7 @@ mod sent_back;
 mod server_names;
 mod service;
 mod shared;
+mod shared_datapath;
 mod sieves;
 mod standing;
 mod starting_point;
@@ -65,6 +67,7 @@ use tokio::{
 };
 use tracing::info;
 
+use self::enforcement::Enforcement;
 pub use self::{
     bans::{BanCounts, BanTotals, OriginKind, change_pinned, lift_pinned},
     connections::{open_by_limit, status as connections},
@@ -154,43 +157,46 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         let daemon = Arc::clone(&daemon);
         move || daemon.detach.notify_one()
     };
-    service::ready(&daemon);
+    let (automatic, enforcement) = (daemon.automatic(), &daemon.enforcement);
+    service::ready(&enforcement.datapath);
     let end = tokio::select! {
         () = started.control.serve(respond, detach) => EndReason::Stop,
         () = daemon.detach.notified() => EndReason::Detach,
-        () = daemon.not_confirmed.notified() => EndReason::NotConfirmed,
+        () = enforcement.not_confirmed.notified() => EndReason::NotConfirmed,
         _ = interrupt.recv() => EndReason::Stop,
         _ = terminate.recv() => EndReason::Stop,
-        never = watch::interfaces::maintain(&daemon) => match never {},
+        never = watch::interfaces::maintain(enforcement) => match never {},
         never = reload::on_request(
             &daemon, started.requests, hang_up, started.files, started.feeds,
         ) => match never {},
-        never = incidents::watch(&daemon, quiet) => match never {},
-        never = service::stay_alive(&daemon.watchdog) => match never {},
+        never = incidents::watch(
+            &enforcement.datapath, &daemon.texts, &daemon.incidents, quiet,
+        ) => match never {},
+        never = service::stay_alive(&enforcement.watchdog) => match never {},
         never = logging::log_lost() => match never {},
         never = state::maintain(&daemon) => match never {},
-        never = automatic::watch(&daemon) => match never {},
-        never = bans::sweep(&daemon) => match never {},
+        never = automatic::watch(&automatic) => match never {},
+        never = bans::sweep(&daemon.bans) => match never {},
         // In boxes, as all of these together are too large for the stack.
-        never = Box::pin(started.own_addresses.maintain(&daemon)) => match never {},
-        never = Box::pin(sent_back::maintain(&daemon)) => match never {},
-        never = Box::pin(dns_cookies::maintain(&daemon)) => match never {},
-        never = Box::pin(syn_cookies::maintain(&daemon)) => match never {},
-        never = Box::pin(rmem_max::maintain(&daemon)) => match never {},
-        never = Box::pin(connections::maintain(&daemon)) => match never {},
-        never = texts::maintain(&daemon) => match never {},
-        never = pins::maintain(&daemon) => match never {},
+        never = Box::pin(started.own_addresses.maintain(&enforcement.datapath, &daemon.no_answers)) => match never {},
+        never = Box::pin(sent_back::maintain(&enforcement.datapath, &daemon.lost_answers)) => match never {},
+        never = Box::pin(dns_cookies::maintain(&enforcement.datapath, &enforcement.cookies)) => match never {},
+        never = Box::pin(syn_cookies::maintain(&enforcement.datapath, &daemon.syn_cookies)) => match never {},
+        never = Box::pin(rmem_max::maintain(&enforcement.datapath)) => match never {},
+        never = Box::pin(connections::maintain(daemon.connections())) => match never {},
+        never = texts::maintain(&enforcement.datapath, &daemon.texts) => match never {},
+        never = pins::maintain(enforcement) => match never {},
     };
     service::stopping();
     // Stop before saving: packets pass, even if the file cannot be saved.
-    let stopped = stop(&daemon, &end);
+    let stopped = stop(enforcement, &end);
     state::save(&daemon).await;
     stopped
 }
 
-fn stop(daemon: &Daemon, end: &EndReason) -> Result<(), DaemonError> {
+fn stop(enforcement: &Enforcement, end: &EndReason) -> Result<(), DaemonError> {
     let is_stopped = matches!(end, EndReason::Stop);
-    let mut datapath = daemon.datapath_mut();
+    let mut datapath = enforcement.datapath_mut();
     if is_stopped && pins::renew(&mut datapath).is_err() {
         // Links without pinned stages would drop every packet from now on.
         let _ = datapath.detach();

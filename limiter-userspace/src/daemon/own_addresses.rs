@@ -16,7 +16,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::shared::Daemon;
+use super::{no_answers::NoAnswers, shared_datapath::SharedDatapath};
 use crate::netlink::{Channel, DumpError, addresses};
 
 /// How often to read the addresses even without an event.
@@ -55,21 +55,25 @@ pub(super) struct OwnAddressUpdater {
 
 impl OwnAddressUpdater {
     /// Gives the kernel the addresses for the first time.
-    pub(super) async fn start(daemon: &Daemon) -> Self {
+    pub(super) async fn start(datapath: &SharedDatapath, no_answers: &NoAnswers) -> Self {
         let mut updater = Self {
             routes: Channel::new(NETLINK_ROUTE).with_most(MOST),
             events: None,
             is_reported: false,
         };
         updater.listen();
-        updater.poll(daemon).await;
+        updater.poll(datapath, no_answers).await;
         updater
     }
 
     /// Gives it each change, forever.
-    pub(super) async fn maintain(mut self, daemon: &Daemon) -> Infallible {
+    pub(super) async fn maintain(
+        mut self,
+        datapath: &SharedDatapath,
+        no_answers: &NoAnswers,
+    ) -> Infallible {
         loop {
-            let pause = if daemon.no_answers.reason().is_none() {
+            let pause = if no_answers.reason().is_none() {
                 INTERVAL
             } else {
                 SHORT_INTERVAL
@@ -84,7 +88,7 @@ impl OwnAddressUpdater {
             }
             // Listen before reading, so that no change in between is missed.
             self.listen();
-            self.poll(daemon).await;
+            self.poll(datapath, no_answers).await;
         }
     }
 
@@ -111,12 +115,12 @@ impl OwnAddressUpdater {
     }
 
     /// Reads the addresses and gives them to the kernel; logs when that starts to fail or to work again.
-    async fn poll(&mut self, daemon: &Daemon) {
+    async fn poll(&mut self, datapath: &SharedDatapath, no_answers: &NoAnswers) {
         let read = match timeout(PATIENCE, addresses::own(&mut self.routes)).await {
             Ok(read) => read.map_err(OwnAddressError::from),
             Err(_) => Err(OwnAddressError::Late),
         };
-        let datapath = daemon.datapath();
+        let datapath = datapath.read();
         let Some(source_maps) = datapath.source_maps() else {
             return;
         };
@@ -127,7 +131,7 @@ impl OwnAddressUpdater {
         let answers = datapath.manifest().policy.answers_in_use().is_some();
         match reported {
             Ok(()) => {
-                if daemon.no_answers.set(None).is_some() && answers {
+                if no_answers.set(None).is_some() && answers {
                     info!("this host's own addresses are known again: limits answer");
                 }
             }
@@ -136,7 +140,7 @@ impl OwnAddressUpdater {
                 if let Err(error) = source_maps.own().forget() {
                     reason = format!("{reason}, nor can its set of them be marked so: {error}");
                 }
-                let before = daemon.no_answers.set(Some(reason.clone()));
+                let before = no_answers.set(Some(reason.clone()));
                 if before.as_ref() != Some(&reason) && answers {
                     warn!("nothing is answered: {reason}");
                 }

@@ -6,18 +6,18 @@ use limiter_datapath::kernel::{Datapath, DatapathError};
 use tokio::{task::spawn_blocking, time::sleep};
 use tracing::{error, warn};
 
-use super::shared::Daemon;
+use super::enforcement::Enforcement;
 
 /// Interval of the checks.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Checks the pins, forever; logs a failure, and whenever it changes.
-pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
+pub(super) async fn maintain(enforcement: &Arc<Enforcement>) -> Infallible {
     let mut before = None;
     loop {
         sleep(INTERVAL).await;
-        let _alone = daemon.changing.lock().await;
-        let warning = check(daemon).await;
+        let _alone = enforcement.changing.lock().await;
+        let warning = check(enforcement).await;
         if let Some(why) = warning.as_ref().filter(|_| warning != before) {
             log_failure(why);
         }
@@ -26,8 +26,8 @@ pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
 }
 
 /// Restores lost pins, before the policy is changed.
-pub(super) async fn renew_alone(daemon: &Arc<Daemon>) {
-    if let Some(why) = check(daemon).await {
+pub(super) async fn renew_alone(enforcement: &Arc<Enforcement>) {
+    if let Some(why) = check(enforcement).await {
         log_failure(&why);
     }
 }
@@ -42,13 +42,13 @@ pub(super) fn renew(datapath: &mut Datapath) -> Result<(), DatapathError> {
 }
 
 /// Checks the pins, under the lock on policy changes, and restores lost ones; returns the error if that fails.
-async fn check(daemon: &Arc<Daemon>) -> Option<String> {
-    let daemon = Arc::clone(daemon);
+async fn check(enforcement: &Arc<Enforcement>) -> Option<String> {
+    let enforcement = Arc::clone(enforcement);
     let polled = spawn_blocking(move || {
         // Usually no pin is lost, and readers need not wait.
-        let is_lost = daemon.datapath().lost_pin().is_some();
+        let is_lost = enforcement.datapath().lost_pin().is_some();
         if is_lost {
-            repair(&mut daemon.datapath_mut())
+            repair(&mut enforcement.datapath_mut())
         } else {
             Ok(())
         }

@@ -28,7 +28,7 @@ pub struct SourceBlock {
 impl Daemon {
     /// Answers a request, as over the control channel.
     pub fn query<C: MapCall>(&self, call: &C) -> Result<C::Response, Failure> {
-        let measured = self.pressures.measured();
+        let measured = self.enforcement.datapath.pressures.measured();
         call.respond(&self.datapath(), Some(self), &measured)
     }
 

@@ -33,19 +33,19 @@ pub(super) async fn on_request(
                 RequestBatch::Reload(replies) => replies,
                 RequestBatch::Other(PolicyRequest::Accept(accept, reply)) => {
                     // The client may have gone; the log says it too.
-                    let _ = reply.send(feeds.accept(daemon, accept).await);
+                    let _ = reply.send(feeds.accept(&daemon.enforcement, accept).await);
                     continue;
                 }
                 RequestBatch::Other(PolicyRequest::Rollout(request, reply)) => {
                     // The fleet's node may have ended; the log says it too.
-                    let _ = reply.send(rollout::step(daemon, &mut files, &mut feeds, request).await);
+                    let _ = reply.send(rollout::work(daemon, &mut files, &mut feeds, request).await);
                     continue;
                 }
             },
             _ = hang_up.recv() => Vec::new(),
             _ = files.changed() => Vec::new(),
-            () = feeds.wait_until_due(daemon) => {
-                feeds.reread_changed(daemon).await;
+            () = feeds.wait_until_due(&daemon.enforcement) => {
+                feeds.reread_changed(&daemon.enforcement).await;
                 continue;
             }
         };
@@ -66,8 +66,8 @@ async fn reload(
     files: &mut FileWatch,
     feeds: &mut FeedUpdater,
 ) -> Result<ReloadResult, ReloadError> {
-    let _alone = daemon.changing.lock().await;
-    pins::renew_alone(daemon).await;
+    let _alone = daemon.enforcement.changing.lock().await;
+    pins::renew_alone(&daemon.enforcement).await;
     let reloaded = match try_reload(daemon, files, feeds).await {
         Ok(reloaded) => {
             info!(
@@ -79,7 +79,7 @@ async fn reload(
                 reloaded.limits,
                 reloaded.overrides,
             );
-            service::status(daemon);
+            service::status(&daemon.enforcement.datapath);
             Ok(reloaded)
         }
         Err(error) => {
@@ -90,7 +90,7 @@ async fn reload(
         }
     };
     let error = reloaded.as_ref().err().map(ToString::to_string);
-    daemon.changes().record(wall_clock_now(), error);
+    daemon.enforcement.changes().record(wall_clock_now(), error);
     reloaded
 }
 

@@ -1,7 +1,8 @@
 //! Requests to change the policy.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 
+use limiter_fleet::rollout::{NodePart, RolloutId, Work};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,7 +40,7 @@ pub(super) enum PolicyRequest {
     /// Puts deferred feeds in force.
     Accept(AcceptList, Reply<Vec<PathBuf>, AcceptError>),
     /// Checks a policy that the fleet rolls out, puts it in force, or keeps it.
-    Rollout(RolloutRequest, Reply<RolloutResult, StepError>),
+    Rollout(RolloutRequest, Reply<NodePart, StepError>),
 }
 
 type Reply<T, E> = oneshot::Sender<Result<T, E>>;
@@ -80,11 +81,11 @@ impl Requests {
         Self::submit(&self.others, |reply| PolicyRequest::Accept(accept, reply)).await
     }
 
-    /// Requests a step with a policy that the fleet rolls out, and waits for the result.
+    /// Requests a node's work for a rollout, and waits for the node's part thereafter.
     pub(super) async fn roll_out(
         &self,
         request: RolloutRequest,
-    ) -> Result<RolloutResult, RequestError<StepError>> {
+    ) -> Result<NodePart, RequestError<StepError>> {
         Self::submit(&self.others, |reply| PolicyRequest::Rollout(request, reply)).await
     }
 
@@ -113,31 +114,14 @@ impl RequestQueue {
     }
 }
 
-/// A step with a policy that the fleet rolls out.
+/// A node's work for a policy that the fleet rolls out.
 pub(super) struct RolloutRequest {
+    pub(super) rollout: RolloutId,
     /// The text of the file.
     pub(super) text: Arc<str>,
     /// The file that it replaces.
     pub(super) file: PathBuf,
-    pub(super) step: RolloutStep,
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum RolloutStep {
-    /// Computes the change that it would make.
-    Check,
-    /// Puts it in force, until it is confirmed within that time.
-    Take(Duration),
-    /// Confirms it.
-    Keep,
-}
-
-/// The result of a step.
-pub(super) struct RolloutResult {
-    /// The number of the policy in force.
-    pub(super) generation: u64,
-    /// The change that the file makes, or would make.
-    pub(super) diff: String,
+    pub(super) work: Work,
 }
 
 #[cfg(test)]

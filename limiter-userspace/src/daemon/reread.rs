@@ -33,7 +33,13 @@ pub(super) async fn reread(
     feeds: &mut FeedUpdater,
 ) -> Result<ReloadResult, ReloadError> {
     let candidate = read(daemon, Some(files), feeds.feeds(), None).await?;
-    put(daemon, feeds, candidate, Confirmation::of(&daemon.options)).await
+    put(
+        daemon,
+        feeds,
+        candidate,
+        Confirmation::of(&daemon.enforcement.options),
+    )
+    .await
 }
 
 /// Reads the configuration again, with the file of a rollout if there is one, while no change waits to be confirmed. Has its
@@ -44,14 +50,14 @@ pub(super) async fn read(
     feeds: &Feeds,
     rollout: Option<&RolloutRequest>,
 ) -> Result<Candidate, ReloadError> {
-    if daemon.changes().deadline().is_some() {
+    if daemon.enforcement.changes().deadline().is_some() {
         return Err(ReloadError::Unconfirmed);
     }
     let (inherited, ours) = {
         let datapath = daemon.datapath();
         (Inheritance::of(datapath.manifest()), datapath.program_ids())
     };
-    let options = &daemon.options;
+    let options = &daemon.enforcement.options;
     let path = options.config.clone();
     let old = feeds.clone();
     let pushed = rollout.map(|rollout| (rollout.file.clone(), Arc::clone(&rollout.text)));
@@ -85,9 +91,14 @@ pub(super) async fn put(
     let waiting_for = missing.collect();
     let after_restart = after_restart(daemon, &candidate.config)?;
     let (read, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
-    let change = Box::pin(put_in_force(daemon, candidate, None, confirmation));
+    let change = Box::pin(put_in_force(
+        &daemon.enforcement,
+        candidate,
+        None,
+        confirmation,
+    ));
     let begun_anew = change.await?;
-    feeds.replace(daemon, read, begun_at);
+    feeds.replace(&daemon.enforcement, read, begun_at);
     let datapath = daemon.datapath();
     let manifest = datapath.manifest();
     Ok(ReloadResult {
@@ -104,7 +115,7 @@ pub(super) async fn put(
 
 /// Returns changed settings that need a restart, except settings that options of `limiter run` override; logs them.
 fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, ReloadError> {
-    let options = &daemon.options;
+    let options = &daemon.enforcement.options;
     let status = responses::status_of(daemon)?;
     let mut settings = settings::restart_diff(config, &status);
     settings.retain(|found| match found.setting.as_str() {

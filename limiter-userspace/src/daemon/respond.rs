@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use limiter_datapath::kernel::{Datapath, wall_clock_now};
+use limiter_datapath::kernel::{Datapath, monotonic_now, wall_clock_now};
+use limiter_fleet::rollout::RolloutError;
 use tokio::task::spawn_blocking;
 
 use super::{
     bans, busy_keys, confirm,
-    fleet::{Fleet, NoFleet, RolloutError},
+    fleet::{Fleet, NoFleet},
     known, offenders, reset,
     responses::{explain, status},
     shared::Daemon,
@@ -18,7 +19,7 @@ use crate::{
     protocol::{
         AcceptList, AcceptedFiles, Call, Confirm, ConfirmedPolicy, Detach, EndPush, Explain,
         Failure, FleetQuery, KeyQuery, KnownSourceQuery, LiftBans, ListsQuery, OffenderQuery,
-        PolicyQuery, PushProgress, RefundQuery, Reload, Request, ResetQuery, RolloutQuery,
+        PolicyQuery, PushProgress, RefundQuery, Reload, Request, ResetQuery, RolloutPlan,
         RolloutStatus, SievesQuery, StatusQuery, TestLists,
         bans::{BanChanges, BansQuery},
         known::{KnownChanges, KnownQuery},
@@ -67,21 +68,23 @@ pub(super) async fn answer(daemon: Arc<Daemon>, request: Request) -> Reply {
             Reply::to::<KnownChanges>(known::change(&daemon, changes).await)
         }
         Request::AcceptList(accept) => {
-            let accepted = daemon.reloads.accept(accept).await;
+            let accepted = daemon.enforcement.reloads.accept(accept).await;
             Reply::to::<AcceptList>(accepted.map(|files| AcceptedFiles { files }))
         }
-        Request::Push(query) => {
-            Reply::to::<RolloutQuery>(rollout(&daemon, |fleet| fleet.begin_rollout(query)))
+        Request::Push(plan) => {
+            Reply::to::<RolloutPlan>(rollout(&daemon, |fleet| fleet.begin_rollout(plan)))
         }
         Request::PushProgress(PushProgress) => {
-            Reply::to::<PushProgress>(rollout(&daemon, Fleet::rollout_status))
+            Reply::to::<PushProgress>(rollout(&daemon, |fleet| {
+                fleet.rollouts().status(monotonic_now())
+            }))
         }
-        Request::EndPush(EndPush { keep }) => {
-            Reply::to::<EndPush>(rollout(&daemon, |fleet| fleet.end_rollout(keep)))
-        }
-        Request::Reload(Reload) => Reply::to::<Reload>(daemon.reloads.reload().await),
+        Request::EndPush(EndPush { keep }) => Reply::to::<EndPush>(rollout(&daemon, |fleet| {
+            fleet.rollouts().end(keep, monotonic_now())
+        })),
+        Request::Reload(Reload) => Reply::to::<Reload>(daemon.enforcement.reloads.reload().await),
         Request::Confirm(Confirm) => {
-            let confirmed = confirm::confirm(&daemon).await;
+            let confirmed = confirm::confirm(&daemon.enforcement).await;
             Reply::to::<Confirm>(confirmed.map(|generation| ConfirmedPolicy { generation }))
         }
         // The daemon ends once the response is sent.
@@ -134,7 +137,7 @@ impl MapCall for OffenderQuery {
         daemon: Option<&Daemon>,
         _: &[UsePressure],
     ) -> Result<Self::Response, Failure> {
-        let texts = daemon.map(|daemon| &daemon.texts);
+        let texts = daemon.map(|daemon| &*daemon.texts);
         Ok(offenders::list(datapath, texts, self)?)
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn packets(datapath: &Datapath) -> Result<Vec<(Reason, u64)>, Datapat
 }
 
 pub(super) fn status_of(daemon: &Daemon) -> Result<Status, DatapathError> {
-    let measured = daemon.pressures.measured();
+    let measured = daemon.enforcement.datapath.pressures.measured();
     status(&daemon.datapath(), Some(daemon), &measured)
 }
 
@@ -64,7 +64,7 @@ pub(super) fn status(
     let mut open = connections::open_by_limit(datapath);
     for limit in &policy.limits {
         let traffic = datapath.limit_traffic(limit.id)?;
-        let automatic = capacity::status(datapath, daemon.map(|daemon| &daemon.capacity), limit)?;
+        let automatic = capacity::status(datapath, daemon.map(|daemon| &*daemon.capacity), limit)?;
         let mut status = limit_status(limit, traffic, automatic);
         let answers = datapath.answer_traffic(limit)?.into_iter();
         let answers = answers.map(|(answer, sent)| (answer.name().to_owned(), sent.packets));
@@ -74,7 +74,7 @@ pub(super) fn status(
         limits.insert(limit.name.clone(), status);
     }
     let [ipv4, ipv6] = match daemon {
-        Some(daemon) => daemon.bans.ban_index().holding(),
+        Some(daemon) => daemon.bans.index().holding(),
         None => bans::count(datapath)?,
     };
     let never_there = names(&manifest.interfaces).filter(|name| {
@@ -127,7 +127,10 @@ pub(super) fn status(
         sieves: sieves::brief(datapath, measured)?,
         standing: standing::status(datapath)?,
         connections: connections::status(datapath)?,
-        server_names: server_names::status(datapath, daemon.map(|daemon| &*daemon.naming))?,
+        server_names: server_names::status(
+            datapath,
+            daemon.map(|daemon| &*daemon.enforcement.datapath.naming),
+        )?,
         server_names_error: datapath.flow_status().err().map(ToString::to_string),
         own_connections_error: datapath
             .own_connection_status()

@@ -22,7 +22,7 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-use super::shared::Daemon;
+use super::shared_datapath::SharedDatapath;
 use crate::{
     netlink::{Channel, DumpError},
     syn_cookies::are_used,
@@ -54,19 +54,19 @@ enum WindowScaleError {
 }
 
 /// Renews the value, forever, while a limit answers with SYN cookies; logs whether it is known.
-pub(super) async fn maintain(daemon: &Daemon) -> Infallible {
+pub(super) async fn maintain(datapath: &SharedDatapath) -> Infallible {
     let mut routes = Channel::new(NETLINK_ROUTE).with_most(MOST_ROUTES);
     let mut read_at: Option<Instant> = None;
     let mut bounded = Ok(());
     let mut before = None;
     loop {
-        if are_used(&daemon.datapath().manifest().policy) {
+        if are_used(&datapath.read().manifest().policy) {
             if read_at.is_none_or(|at| at.elapsed() >= ROUTES_INTERVAL) {
                 bounded = unbounded(&mut routes).await;
                 read_at = Some(Instant::now());
             }
             let reason = match (&bounded, largest()) {
-                (Ok(()), Ok(bytes)) => write_map(daemon, bytes),
+                (Ok(()), Ok(bytes)) => write_map(datapath, bytes),
                 (Err(uncertain), _) => Some(uncertain.to_string()),
                 (Ok(()), Err(error)) => Some(WindowScaleError::from(error).to_string()),
             };
@@ -84,10 +84,10 @@ pub(super) async fn maintain(daemon: &Daemon) -> Infallible {
 }
 
 /// Gives the value to the programs; returns why that failed.
-fn write_map(daemon: &Daemon, bytes: u32) -> Option<String> {
+fn write_map(datapath: &SharedDatapath, bytes: u32) -> Option<String> {
     let holds = u64::try_from(HOLDS.as_nanos()).unwrap_or(0);
     let word = RmemMax::new(bytes, monotonic_now() + holds);
-    let datapath = daemon.datapath();
+    let datapath = datapath.read();
     let set = datapath.source_maps()?.rmem_max().set(word);
     set.err().map(|error| error.to_string())
 }

@@ -10,37 +10,37 @@ use limiter_datapath::kernel::{
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::shared::Daemon;
+use super::{shared_datapath::SharedDatapath, warnings::Warnings};
 
 /// Interval of the checks: programs at the other end of a veth pair come and go.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Checks, forever; logs changes.
-pub(super) async fn maintain(daemon: &Daemon) -> Infallible {
+pub(super) async fn maintain(datapath: &SharedDatapath, lost_answers: &Warnings) -> Infallible {
     let mut before = BTreeMap::new();
     loop {
-        let warnings = poll(daemon).await;
+        let warnings = poll(datapath).await;
         for (interface, warning) in &warnings {
             if before.get(interface) != Some(warning) {
                 warn!(interface, "{interface}: {warning}");
             }
         }
-        let here = native_interfaces(daemon);
+        let here = native_interfaces(datapath);
         for interface in before.keys().filter(|name| !warnings.contains_key(*name)) {
             if here.iter().any(|(name, _)| name == interface) {
                 info!(interface, "{interface}: answers leave");
             }
         }
-        daemon.lost_answers.set(warnings.clone());
+        lost_answers.set(warnings.clone());
         before = warnings;
         sleep(INTERVAL).await;
     }
 }
 
 /// Returns warnings about answers, by interface.
-async fn poll(daemon: &Daemon) -> BTreeMap<String, String> {
+async fn poll(datapath: &SharedDatapath) -> BTreeMap<String, String> {
     let mut warnings = BTreeMap::new();
-    for (interface, index) in native_interfaces(daemon) {
+    for (interface, index) in native_interfaces(datapath) {
         if let Some(warning) = warning(&sent_back(index).await) {
             warnings.insert(interface, warning);
         }
@@ -50,8 +50,8 @@ async fn poll(daemon: &Daemon) -> BTreeMap<String, String> {
 
 /// Returns the interfaces of this namespace that have a native program which answers, with their indices. Generic
 /// programs' answers leave with any driver.
-fn native_interfaces(daemon: &Daemon) -> Vec<(String, u32)> {
-    let datapath = daemon.datapath();
+fn native_interfaces(datapath: &SharedDatapath) -> Vec<(String, u32)> {
+    let datapath = datapath.read();
     if datapath.manifest().policy.answers_in_use().is_none() {
         return Vec::new();
     }

@@ -5,19 +5,19 @@ use std::{convert::Infallible, time::Duration};
 use sd_notify::NotifyState::{self, Ready, Status, Stopping, Watchdog};
 use tracing::{error, warn};
 
-use super::{shared::Daemon, watchdog::ThreadWatchdog};
+use super::{shared_datapath::SharedDatapath, watchdog::ThreadWatchdog};
 
 /// How often to check the threads if no service manager asks for it.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Reports that every interface that exists is attached, and every socket listens.
-pub(super) fn ready(daemon: &Daemon) {
-    notify_manager(&[Ready, Status(&text(daemon))]);
+pub(super) fn ready(datapath: &SharedDatapath) {
+    notify_manager(&[Ready, Status(&text(datapath))]);
 }
 
 /// Reports a change of the policy in force.
-pub(super) fn status(daemon: &Daemon) {
-    notify_manager(&[Status(&text(daemon))]);
+pub(super) fn status(datapath: &SharedDatapath) {
+    notify_manager(&[Status(&text(datapath))]);
 }
 
 /// Reports that shutdown has begun.
@@ -52,9 +52,6 @@ fn notify_manager(state: &[NotifyState<'_>]) {
 }
 
 /// The status line in the service manager.
-fn text(daemon: &Daemon) -> String {
-    format!(
-        "limits: {}",
-        daemon.datapath().manifest().policy.limits.len()
-    )
+fn text(datapath: &SharedDatapath) -> String {
+    format!("limits: {}", datapath.read().manifest().policy.limits.len())
 }

@@ -3,10 +3,7 @@
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    ops::{Deref, DerefMut},
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    },
+    sync::{Arc, PoisonError, RwLockReadGuard},
     time::Instant,
 };
 
@@ -14,25 +11,21 @@ use limiter_datapath::kernel::{Datapath, DatapathError};
 use limiter_policy::policy::Limit;
 
 use super::{
-    automatic::Outcomes,
-    bans::{BanCounts, SharedBanIndex},
+    automatic::{self, Outcomes},
+    bans::{BanCounts, SharedBans},
     capacity::{self, Capacity},
-    changes::{Changes, Confirmer},
-    connections::BusyKeys,
-    dns_cookies::CookieSecrets,
+    changes::Confirmer,
+    connections::{self, BusyKeys},
+    enforcement::Enforcement,
     fleet::Fleet,
     forwarded::ForwardedStatus,
     guard::Guard,
     incidents::{IncidentLine, RecentIncidents},
     no_answers::NoAnswers,
-    options::Options,
-    requests::Requests,
-    server_names::{self, NamerHandle},
-    sieves::{self, Pressures},
+    server_names, sieves,
     state::StateSaver,
     texts::Texts,
     warnings::Warnings,
-    watch::problems::InterfaceProblems,
     watchdog::ThreadWatchdog,
 };
 use crate::protocol::{
@@ -42,63 +35,34 @@ use crate::protocol::{
 
 /// The state that the daemon's threads and tasks share and answer requests from.
 pub struct Daemon {
-    pub(super) options: Options,
     /// The users who may read the daemon's state.
     pub(super) read_access: ReadAccess,
     /// Saves bucket debts; `None`: no state file is configured.
     pub(super) state: Option<StateSaver>,
-    datapath: RwLock<Datapath>,
-    /// The counts of bans, beside the kernel's map.
-    pub(super) bans: SharedBanIndex,
+    pub(super) enforcement: Arc<Enforcement>,
+    pub(super) bans: Arc<SharedBans>,
     /// The daemon's part in a fleet; `None`: it is alone.
     pub(super) fleet: Option<Arc<Fleet>>,
     /// Finds the addresses that must not be banned.
-    pub(super) guard: Guard,
+    pub(super) guard: Arc<Guard>,
     /// The last log lines about incidents.
-    pub(super) incidents: RecentIncidents,
+    pub(super) incidents: Arc<RecentIncidents>,
     /// The outcomes of automatic bans.
-    pub(super) automatic: Outcomes,
-    changes: Mutex<Changes>,
-    /// Requests for reloads go here.
-    pub(super) reloads: Requests,
-    /// Held while the policy is changed, so that one change happens at a time.
-    pub(super) changing: tokio::sync::Mutex<()>,
-    /// Notified when a change begins to wait for confirmation, and when the daemon ends.
-    pub(super) unconfirmed: Condvar,
-    /// Notified when the first policy was not confirmed: the daemon must end.
-    pub(super) not_confirmed: tokio::sync::Notify,
-    /// Notified when a waiting change is confirmed or reverted.
-    pub(super) settled: tokio::sync::Notify,
-    /// The pressures on sieves.
-    pub(super) pressures: Arc<Pressures>,
-    /// The thread that names connections.
-    pub(super) naming: Arc<NamerHandle>,
+    pub(super) automatic: Arc<Outcomes>,
     /// The keys with the most open connections.
     pub(super) busy_keys: BusyKeys,
     /// The texts of names that buckets know by hash.
-    pub(super) texts: Texts,
+    pub(super) texts: Arc<Texts>,
     /// The automatic rates.
-    pub(super) capacity: Capacity,
+    pub(super) capacity: Arc<Capacity>,
     /// Why no packet is answered.
     pub(super) no_answers: NoAnswers,
-    /// The secrets of DNS cookies.
-    pub(super) cookies: CookieSecrets,
     /// Warnings of interfaces that lose answers.
     pub(super) lost_answers: Warnings,
-    /// Facts that were logged about interfaces.
-    pub(super) logged: tokio::sync::Mutex<InterfaceProblems>,
-    /// The patterns of names that no interface matches.
-    pub(super) unmatched: Mutex<Vec<String>>,
-    /// Warnings of interfaces that the policy in force does not fit.
-    pub(super) misfits: Warnings,
-    /// By interface: forwarded frames that the interface's program does not see.
-    pub(super) unseen: Warnings,
     /// Warnings of limits that rely on SYN cookies which this host does not make.
     pub(super) syn_cookies: Warnings,
     /// The status of counting forwarded connections.
     pub(super) forwarded: ForwardedStatus,
-    /// Watches the threads.
-    pub(super) watchdog: Arc<ThreadWatchdog>,
     /// Notified when the daemon must end and leave nothing behind.
     pub(super) detach: tokio::sync::Notify,
 }
@@ -117,64 +81,46 @@ pub(super) struct ReadAccess {
 
 impl Daemon {
     pub(super) fn new(
-        options: Options,
+        enforcement: Enforcement,
         read_access: ReadAccess,
         state: Option<StateSaver>,
         fleet: Option<Arc<Fleet>>,
-        reloads: Requests,
-        datapath: Datapath,
     ) -> Self {
         Self {
-            reloads,
-            options,
             read_access,
             state,
-            datapath: RwLock::new(datapath),
-            bans: SharedBanIndex::default(),
+            bans: Arc::new(SharedBans::new(Arc::clone(&enforcement.datapath))),
+            enforcement: Arc::new(enforcement),
             fleet,
-            guard: Guard::default(),
-            incidents: RecentIncidents::default(),
-            automatic: Outcomes::default(),
-            changes: Mutex::default(),
-            changing: tokio::sync::Mutex::default(),
-            unconfirmed: Condvar::new(),
-            not_confirmed: tokio::sync::Notify::new(),
-            settled: tokio::sync::Notify::new(),
-            pressures: Arc::default(),
-            naming: Arc::default(),
+            guard: Arc::default(),
+            incidents: Arc::default(),
+            automatic: Arc::default(),
             busy_keys: BusyKeys::default(),
-            texts: Texts::default(),
-            capacity: Capacity::default(),
+            texts: Arc::default(),
+            capacity: Arc::default(),
             no_answers: NoAnswers::default(),
-            cookies: CookieSecrets::default(),
             lost_answers: Warnings::default(),
-            logged: tokio::sync::Mutex::default(),
-            unmatched: Mutex::default(),
-            misfits: Warnings::default(),
-            unseen: Warnings::default(),
             syn_cookies: Warnings::default(),
             forwarded: ForwardedStatus::default(),
-            watchdog: Arc::default(),
             detach: tokio::sync::Notify::new(),
         }
     }
 
     /// Locks the datapath in force for reading.
     pub fn datapath(&self) -> RwLockReadGuard<'_, Datapath> {
-        // A thread that panicked while holding it left nothing half-changed: see `Datapath::apply`.
-        self.datapath.read().unwrap_or_else(PoisonError::into_inner)
+        self.enforcement.datapath()
     }
 
     /// Returns why interfaces do not fit the policy in force, or cannot be attached to, by their names.
     #[must_use]
     pub fn misfits(&self) -> BTreeMap<String, String> {
-        self.misfits.all()
+        self.enforcement.misfits.all()
     }
 
     /// Returns how the policy has changed since the daemon started.
     #[must_use]
     pub fn history(&self) -> History {
-        let changes = self.changes();
+        let changes = self.enforcement.changes();
         let history = changes.history(Instant::now());
         let is_rollout = changes.confirmer() == Some(Confirmer::Fleet);
         drop(changes);
@@ -187,7 +133,7 @@ impl Daemon {
 
     /// The outcomes of automatic bans since the daemon started.
     #[must_use]
-    pub const fn automatic_bans(&self) -> &Outcomes {
+    pub fn automatic_bans(&self) -> &Outcomes {
         &self.automatic
     }
 
@@ -218,7 +164,7 @@ impl Daemon {
     /// The number of bans, and of changes to them since the daemon started.
     #[must_use]
     pub fn ban_counts(&self) -> BanCounts {
-        self.bans.ban_index().counts()
+        self.bans.index().counts()
     }
 
     /// The rate in force of a limit; `None`: it is not automatic.
@@ -235,12 +181,12 @@ impl Daemon {
         &self,
         datapath: &Datapath,
     ) -> Result<Option<ServerNamesStatus>, DatapathError> {
-        server_names::status(datapath, Some(&self.naming))
+        server_names::status(datapath, Some(&self.enforcement.datapath.naming))
     }
 
     /// Summarizes the sieves.
     pub fn sieves(&self, datapath: &Datapath) -> Result<Vec<SieveBrief>, DatapathError> {
-        sieves::brief(datapath, &self.pressures.measured())
+        sieves::brief(datapath, &self.enforcement.datapath.pressures.measured())
     }
 
     pub(super) fn status(&self) -> DaemonStatus {
@@ -255,11 +201,11 @@ impl Daemon {
             no_answers: self.no_answers.reason(),
             lost_answers: self.lost_answers.all(),
             misfits: self.misfits(),
-            unmatched: (self.unmatched.lock())
+            unmatched: (self.enforcement.unmatched.lock())
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
-            unseen: self.unseen.all(),
-            secrets_error: self.cookies.error(),
+            unseen: self.enforcement.unseen.all(),
+            secrets_error: self.enforcement.cookies.error(),
             syn_cookies: self.syn_cookies.all(),
             tracking: self.forwarded.status(),
             fleet: self.fleet.as_ref().map(|fleet| fleet.brief()),
@@ -269,51 +215,22 @@ impl Daemon {
     /// The watchdog of the other threads.
     #[must_use]
     pub fn watchdog(&self) -> &ThreadWatchdog {
-        &self.watchdog
+        &self.enforcement.watchdog
     }
 
-    /// Locks the datapath in force for a change.
-    pub(super) fn datapath_mut(&self) -> ChangingDatapath<'_> {
-        ChangingDatapath {
-            datapath: self
-                .datapath
-                .write()
-                .unwrap_or_else(PoisonError::into_inner),
-            pressures: &self.pressures,
-            naming: &self.naming,
+    pub(super) fn automatic(&self) -> automatic::BanContext {
+        automatic::BanContext {
+            bans: Arc::clone(&self.bans),
+            guard: Arc::clone(&self.guard),
+            outcomes: Arc::clone(&self.automatic),
         }
     }
 
-    pub(super) fn changes(&self) -> MutexGuard<'_, Changes> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The datapath while it is changed. On drop, still under the lock, its pressures are measured and connections named
-/// by the new policy.
-pub(super) struct ChangingDatapath<'d> {
-    datapath: RwLockWriteGuard<'d, Datapath>,
-    pressures: &'d Pressures,
-    naming: &'d NamerHandle,
-}
-
-impl Deref for ChangingDatapath<'_> {
-    type Target = Datapath;
-
-    fn deref(&self) -> &Datapath {
-        &self.datapath
-    }
-}
-
-impl DerefMut for ChangingDatapath<'_> {
-    fn deref_mut(&mut self) -> &mut Datapath {
-        &mut self.datapath
-    }
-}
-
-impl Drop for ChangingDatapath<'_> {
-    fn drop(&mut self) {
-        self.pressures.follow(&self.datapath);
-        self.naming.follow(&self.datapath);
+    pub(super) fn connections(&self) -> connections::PollContext<'_> {
+        connections::PollContext {
+            datapath: &self.enforcement.datapath,
+            busy_keys: &self.busy_keys,
+            forwarded: &self.forwarded,
+        }
     }
 }

@@ -19,6 +19,7 @@ use super::{
     candidate::{Candidate, CandidateError, Inheritance, LoadedConfig},
     confirm::{self, Confirmation},
     enforce::put_in_force,
+    enforcement::Enforcement,
     error::StartupError,
     exporter::{Exporters, ListenerAt},
     feeds::FeedUpdater,
@@ -28,6 +29,7 @@ use super::{
     requests::{RequestQueue, Requests},
     server_names,
     shared::{Daemon, ReadAccess},
+    shared_datapath::SharedDatapath,
     sieves,
     starting_point::StartingPoint,
     state::{ResumeState, StateSaver},
@@ -121,35 +123,35 @@ pub(super) async fn start(
         group,
     };
     let (fleet, keys) = read_fleet(&candidate)?.unzip();
-    let daemon = Arc::new(Daemon::new(
-        options,
-        read_access,
-        state,
-        fleet,
-        reloads,
-        datapath,
-    ));
+    let enforcement = Enforcement::new(options, reloads, datapath);
+    let daemon = Arc::new(Daemon::new(enforcement, read_access, state, fleet));
+    let enforcement = &daemon.enforcement;
     let (feeds, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
     let mut threads = start_threads(&daemon).map_err(StartupError::Thread)?;
-    let confirmation = Confirmation::of(&daemon.options);
-    put_in_force(&daemon, candidate, resumed, confirmation).await?;
+    let confirmation = Confirmation::of(&enforcement.options);
+    put_in_force(enforcement, candidate, resumed, confirmation).await?;
     // Only now, as the earlier bans are restored.
     if let Some((fleet, keys)) = daemon.fleet.as_ref().zip(keys) {
         if fleet.settings.accept_policy.is_some() {
-            make_folder(&daemon.options.config, &mut files);
+            make_folder(&enforcement.options.config, &mut files);
         }
-        threads.push(fleet::start(&daemon, fleet, &keys).map_err(StartupError::Thread)?);
-        let leases = fleet::start_leases(&daemon, fleet);
+        let bans = (Arc::clone(&daemon.bans), Arc::clone(&daemon.guard));
+        threads.push(fleet::start(enforcement, bans, fleet, &keys).map_err(StartupError::Thread)?);
+        let leases = fleet::start_leases(
+            Arc::clone(&enforcement.datapath),
+            Arc::clone(&enforcement.watchdog),
+            Arc::clone(fleet),
+        );
         threads.push(leases.map_err(StartupError::Thread)?);
     }
-    let own_addresses = OwnAddressUpdater::start(&daemon).await;
+    let own_addresses = OwnAddressUpdater::start(&enforcement.datapath, &daemon.no_answers).await;
     for listener in [listener, page_listener].into_iter().flatten() {
         let serving = listener.serve(Arc::clone(&daemon));
         threads.push(serving.map_err(StartupError::Thread)?);
     }
     log_attached(&daemon);
     Ok(Components {
-        feeds: FeedUpdater::new(&daemon, feeds, begun_at),
+        feeds: FeedUpdater::new(enforcement, feeds, begun_at),
         control,
         requests,
         files,
@@ -207,13 +209,22 @@ fn make_folder(config: &Path, files: &mut FileWatch) {
 
 /// Starts the threads beside the main one, except the HTTP servers.
 fn start_threads(daemon: &Arc<Daemon>) -> io::Result<Vec<Worker>> {
-    let pressure = sieves::start(&daemon.pressures, &daemon.watchdog)?;
+    let SharedDatapath {
+        pressures, naming, ..
+    } = &*daemon.enforcement.datapath;
+    let watchdog = &daemon.enforcement.watchdog;
+    let pressure = sieves::start(pressures, watchdog)?;
     // For the policy that was found pinned, until the configuration is in force.
-    daemon.pressures.follow(&daemon.datapath());
-    let naming = server_names::start(&daemon.naming, &daemon.watchdog)?;
-    daemon.naming.follow(&daemon.datapath());
-    let (confirmation, capacity) = (confirm::start(daemon)?, automatic_rates::start(daemon)?);
-    Ok(vec![pressure, naming, confirmation, capacity])
+    pressures.follow(&daemon.datapath());
+    let names = server_names::start(naming, watchdog)?;
+    naming.follow(&daemon.datapath());
+    let confirmation = confirm::start(&daemon.enforcement)?;
+    let capacity = automatic_rates::start(
+        Arc::clone(&daemon.enforcement.datapath),
+        Arc::clone(&daemon.capacity),
+        Arc::clone(watchdog),
+    )?;
+    Ok(vec![pressure, names, confirmation, capacity])
 }
 
 /// The first configuration and the state to continue from.
@@ -278,7 +289,7 @@ fn log_attached(daemon: &Daemon) {
         "{begun} (limits: {}, overrides: {}); control socket {}{}{}{}",
         policy.limits.len(),
         policy.override_count(),
-        daemon.options.socket.display(),
+        daemon.enforcement.options.socket.display(),
         (daemon.read_access.metrics).map_or_else(String::new, |address| {
             format!("; metrics on http://{address}/metrics")
         }),

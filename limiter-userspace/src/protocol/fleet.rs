@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    path::PathBuf,
 };
 
 use limiter_policy::fleet::Fleet;
@@ -20,16 +21,46 @@ pub struct FleetBrief {
     /// The file that other nodes may replace; `None`: they may not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_policy: Option<String>,
+    /// Its other settings, by their names in the configuration.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
 }
 
 impl From<&Fleet> for FleetBrief {
     fn from(fleet: &Fleet) -> Self {
+        let file = |file: Option<&PathBuf>| {
+            file.map_or_else(|| "none".to_owned(), |file| file.display().to_string())
+        };
+        let known_sources = if fleet.known_sources { "on" } else { "off" };
+        let settings = [
+            ("key-file", fleet.key_file.display().to_string()),
+            ("password-file", file(fleet.password_file.as_ref())),
+            ("ca-file", file(fleet.ca_file.as_ref())),
+            ("known-sources", known_sources.to_owned()),
+            ("nodes", fleet.nodes.to_string()),
+        ];
         Self {
             name: fleet.name.to_string(),
             node: fleet.node.to_string(),
             store: fleet.store.to_string(),
             accept_policy: fleet.accept_policy.clone(),
+            settings: settings
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
         }
+    }
+}
+
+impl FleetBrief {
+    /// Formats it with the other settings that differ from those of `other`.
+    #[must_use]
+    pub fn beside(&self, other: Option<&Self>) -> String {
+        let differ = |(name, value): &(&String, &String)| {
+            other.is_some_and(|other| other.settings.get(*name) != Some(value))
+        };
+        let settings = self.settings.iter().filter(differ);
+        let settings = settings.map(|(name, value)| format!(", {name} {value}"));
+        format!("{self}{}", settings.collect::<String>())
     }
 }
 

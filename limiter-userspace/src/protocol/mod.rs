@@ -10,7 +10,6 @@ mod offenders;
 mod reload;
 mod request;
 mod reset;
-mod rollout;
 pub mod sieves;
 mod standing;
 mod status;
@@ -18,6 +17,8 @@ mod status;
 pub(crate) mod testing;
 
 use serde::{Deserialize, Serialize};
+
+pub use limiter_fleet::rollout::{RolloutPlan, RolloutStatus};
 
 pub use self::{
     connections::{
@@ -36,7 +37,6 @@ pub use self::{
         PushProgress, Reload, Request, Response, SievesQuery, StatusQuery, TestLists,
     },
     reset::{BucketReset, BucketSelector, RefundQuery, ResetList, ResetQuery},
-    rollout::{RolloutNode, RolloutQuery, RolloutStatus},
     standing::{
         ReserveExplanation, ShortageStatus, StandingExplanation, StandingReason, StandingStatus,
         StandingTraffic, counted_name, counted_standings,

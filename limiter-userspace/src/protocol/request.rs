@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     Explanation, FleetStatus, KeyList, KeyQuery, OffenderList, OffenderQuery, RefundQuery,
-    ReloadResult, ResetList, ResetQuery, RolloutQuery, RolloutStatus, StandingExplanation, Status,
+    ReloadResult, ResetList, ResetQuery, RolloutPlan, RolloutStatus, StandingExplanation, Status,
     bans::{BanChanges, BanResults, BansPage, BansQuery},
     known::{KnownChanges, KnownList, KnownQuery, KnownResults},
     sieves::SieveStatus,
@@ -114,7 +114,7 @@ requests! {
         /// Accept feeds of a list that were held back.
         AcceptList(AcceptList) -> AcceptedFiles;
         /// Begin a rollout of a policy to all nodes of the fleet.
-        Push(RolloutQuery) -> RolloutStatus;
+        Push(RolloutPlan) -> RolloutStatus;
         /// Get the progress of the rollout. Without these requests, it is rolled back, so they change something.
         PushProgress(PushProgress) -> RolloutStatus;
         /// Keep the policy on all nodes, or roll it back.

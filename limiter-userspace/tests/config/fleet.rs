@@ -2,11 +2,14 @@
 
 use std::{env, fs, os::unix::fs::PermissionsExt as _, process::Command};
 
-use limiter_policy::{config::Config, fleet::read_keys};
+use limiter_policy::{config::Config, fleet::Fleet};
 
 use crate::harness::{LIMIT, load};
 
 const KEY: &str = "0f0e0d0c0b0a09080706050403020100";
+
+/// A store, and names.
+const LEAST: &str = "store: 'redis://store', name: edge, node: a";
 
 /// Loads a section. Beside it lie `fleet.key`, `store.password`, `ca.pem` and `open`; the last two
 /// are readable by every user.
@@ -22,28 +25,34 @@ fn load_with(section: &str, key: &str) -> Result<Config, Vec<String>> {
     ])
 }
 
+#[expect(clippy::unwrap_used, reason = "the tests' sections are right")]
+fn fleet(fields: &str) -> Fleet {
+    let config = load_with(&format!("{{{fields}, key-file: fleet.key}}"), KEY);
+    config.unwrap().fleet.unwrap()
+}
+
 #[test]
 fn sections() {
-    let least = "{store: 'redis://127.0.0.1', name: edge, node: a, key-file: fleet.key}";
-    let fleet = load_with(least, KEY).unwrap().fleet.unwrap();
-    assert_eq!(fleet.store.to_string(), "redis://127.0.0.1:6379/0");
-    assert_eq!((fleet.name.as_str(), fleet.node.as_str()), ("edge", "a"));
-    assert_eq!((fleet.password_file, fleet.ca_file), (None, None));
-    assert!(fleet.key_file.is_absolute());
+    let least = fleet(LEAST);
+    assert_eq!(least.store.to_string(), "redis://store:6379/0");
+    assert_eq!((least.name.as_str(), least.node.as_str()), ("edge", "a"));
+    assert_eq!((least.password_file, least.ca_file), (None, None));
+    assert_eq!((least.accept_policy, least.known_sources), (None, true));
+    assert!(least.key_file.is_absolute());
 
-    let most = "{store: 'rediss://edge@store:6380/1', name: edge, node: a.example, key-file: \
-                fleet.key, password-file: store.password, ca-file: ca.pem}";
+    let most = fleet(
+        "store: 'rediss://edge@a,b:6380/1', sentinel: main, name: edge, node: a.example, password-file: \
+         store.password, ca-file: ca.pem, accept-policy: fleet.yaml, known-sources: off",
+    );
+    assert_eq!(
+        most.store.to_string(),
+        "rediss://edge@a:26379,b:6380/1 (Sentinel: main)"
+    );
+    assert!(most.password_file.is_some() && most.ca_file.is_some());
+    assert_eq!(most.accept_policy.as_deref(), Some("fleet.yaml"));
+    assert!(!most.known_sources && fleet(&format!("{LEAST}, known-sources: on")).known_sources);
     let two = format!("{KEY}\n\n{}\n", KEY.to_uppercase());
-    let fleet = load_with(most, &two).unwrap().fleet.unwrap();
-    assert_eq!(fleet.store.to_string(), "rediss://edge@store:6380/1");
-    assert!(fleet.password_file.is_some() && fleet.ca_file.is_some());
-    assert_eq!(load_with("{node: a}", KEY).unwrap_err().len(), 3);
-
-    let sentinels =
-        "{store: 'redis://a,b:1', sentinel: main, name: edge, node: a, key-file: fleet.key}";
-    let store = load_with(sentinels, KEY).unwrap().fleet.unwrap().store;
-    assert_eq!(store.to_string(), "redis://a:26379,b:1/0 (Sentinel: main)");
-    assert!(read_keys(&fleet.key_file).is_err(), "it was removed");
+    assert!(load_with(&format!("{{{LEAST}, key-file: fleet.key}}"), &two).is_ok());
 }
 
 #[track_caller]
@@ -61,12 +70,6 @@ fn check(fields: &str, key: &str, expected: &[&str]) {
 
 #[test]
 fn wrong_sections() {
-    const REST: &str = "name: edge, node: a, key-file: fleet.key";
-    check(
-        &format!("stor: 'redis://store', {REST}"),
-        KEY,
-        &["unknown field 'stor', did you mean 'store'?"],
-    );
     check(
         "store: 'redis://store', node: a",
         KEY,
@@ -75,38 +78,48 @@ fn wrong_sections() {
             "needs 'key-file', the file with the fleet's key",
         ],
     );
-    check(
-        &format!("store: 'redis://store', sentinel: 'a b', {REST}"),
-        KEY,
-        &["invalid sentinel 'a b', expected letters, digits, '-', '_' and '.'"],
-    );
-    check(
-        &format!("store: 'redis://{}', {REST}", ["a"; 17].join(",")),
-        KEY,
-        &["invalid store: more than 16 servers"],
-    );
+    let rest = "name: edge, node: a, key-file: fleet.key";
     // The message shows no part of the URL: wherever the mistake is, the URL may hold a password.
-    check(
-        &format!("store: 'rediss:/:secret@store', {REST}"),
-        KEY,
-        &["invalid store: expected an address, such as \
-             'rediss://user@store.example:6379/0'"],
-    );
-    check(
-        &format!("store: 'redis://user:0f0e0d0c@store', {REST}"),
-        KEY,
-        &["invalid store: its password belongs in 'password-file', not in its address"],
-    );
-    check(
-        &format!("store: 'redis://edge@store', {REST}"),
-        KEY,
-        &["needs 'password-file', the file with the password of the store's user"],
-    );
-    check(
-        &format!("store: 'redis://store', ca-file: ca.pem, {REST}"),
-        KEY,
-        &["ca-file has no effect without TLS: begin the store's address with 'rediss://'"],
-    );
+    for (fields, expected) in [
+        (
+            "stor: 'redis://store'",
+            "unknown field 'stor', did you mean 'store'?",
+        ),
+        (
+            "store: 'redis://store', sentinel: 'a b'",
+            "invalid sentinel 'a b', expected letters, digits, '-', '_' and '.'",
+        ),
+        (
+            "store: 'redis://a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a'",
+            "invalid store: more than 16 servers",
+        ),
+        (
+            "store: 'rediss:/:secret@store'",
+            "invalid store: expected an address, such as 'rediss://user@store.example:6379/0'",
+        ),
+        (
+            "store: 'redis://${PATH}@store'",
+            "invalid store: expected an address, such as 'rediss://user@store.example:6379/0'",
+        ),
+        (
+            "store: 'redis://user:0f0e0d0c@store'",
+            "invalid store: its password belongs in 'password-file', not in its address",
+        ),
+        (
+            "store: 'redis://edge@store'",
+            "needs 'password-file', the file with the password of the store's user",
+        ),
+        (
+            "store: 'redis://store', ca-file: ca.pem",
+            "ca-file has no effect without TLS: begin the store's address with 'rediss://'",
+        ),
+        (
+            "store: 'redis://store', known-sources: often",
+            "unknown known-sources 'often', must be one of on, off",
+        ),
+    ] {
+        check(&format!("{fields}, {rest}"), KEY, &[expected]);
+    }
     check(
         "store: 'redis://store', name: Edge, node: a, key-file: fleet.key",
         KEY,
@@ -115,6 +128,19 @@ fn wrong_sections() {
              which the first is a letter or a digit",
         ],
     );
+    for wrong in [
+        "/etc/limiter/fleet.yaml",
+        "../fleet.yaml",
+        ".fleet.yaml",
+        "fleet.yml",
+    ] {
+        let expected = format!(
+            "accept-policy '{wrong}' must be the name of a file in the folder beside the \
+             configuration, such as 'fleet.yaml'"
+        );
+        let fields = format!("{LEAST}, key-file: fleet.key, accept-policy: {wrong}");
+        check(&fields, KEY, &[&expected]);
+    }
 }
 
 #[test]
@@ -141,51 +167,36 @@ fn a_node_is_named_by_its_host() {
     }
 }
 
-/// Each text has variables, an error names the missing one and its position, and no value is shown of the store.
+/// Each text has variables, and an error names the missing one and its position.
 #[test]
 fn variables() {
     let fields = [
-        "store",
-        "sentinel",
-        "name",
-        "node",
-        "key-file",
-        "password-file",
-        "ca-file",
+        ("store", "rediss://store"),
+        ("sentinel", "main"),
+        ("name", "edge"),
+        ("node", "a"),
+        ("key-file", "fleet.key"),
+        ("password-file", "store.password"),
+        ("ca-file", "ca.pem"),
     ];
-    for field in fields.into_iter().chain(["accept-policy"]) {
-        let mut lines = vec![format!("  {field}: x-${{LIMITER_UNSET}}")];
-        for (other, value) in fields.into_iter().zip([
-            "rediss://store",
-            "main",
-            "edge",
-            "a",
-            "fleet.key",
-            "store.password",
-            "ca.pem",
-        ]) {
-            if other != field {
-                lines.push(format!("  {other}: {value}"));
-            }
-        }
-        let errors = load_with(&format!("\n{}", lines.join("\n")), KEY).unwrap_err();
+    let names = fields.iter().map(|(field, _)| *field);
+    for field in names.chain(["accept-policy"]) {
+        let others = fields.iter().filter(|(other, _)| *other != field);
+        let others = others.map(|(other, value)| format!("\n  {other}: {value}"));
+        let others = others.collect::<String>();
+        let errors = load_with(&format!("\n  {field}: x-${{LIMITER_UNSET}}{others}"), KEY);
         let at = format!("limiter.yaml:3:{}: ", field.len() + 7);
         let expected = "the variable 'LIMITER_UNSET' is not set: a service has it from `Environment=`, a command \
                         from its shell";
-        assert_eq!(errors, [at + expected], "{field}");
+        assert_eq!(errors.unwrap_err(), [at + expected], "{field}");
     }
     let path = env::var("PATH").unwrap();
     check(
-        "store: 'redis://store', name: edge, node: a, key-file: 'none/${PATH}'",
+        &format!("{LEAST}, key-file: 'none/${{PATH}}'"),
         KEY,
         &[&format!(
             "the file 'none/{path}' cannot be read: No such file or directory (os error 2)"
         )],
-    );
-    check(
-        "store: 'redis://${PATH}@store', name: edge, node: a, key-file: fleet.key",
-        KEY,
-        &["invalid store: expected an address, such as 'rediss://user@store.example:6379/0'"],
     );
 }
 
@@ -200,12 +211,8 @@ fn the_environment_names_the_node() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     for site in ["fra", "ams"] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_limiter"));
-        let output = command
-            .arg("check")
-            .arg(&file)
-            .env("SITE", site)
-            .output()
-            .unwrap();
+        let command = command.arg("check").arg(&file).env("SITE", site);
+        let output = command.output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap();
         let expected = format!("fleet edge, node {site}-1, redis://store:6379/0\n");
         assert!(
@@ -216,94 +223,47 @@ fn the_environment_names_the_node() {
 }
 
 #[test]
-fn files_of_policies() {
-    let with = |file: &str| {
-        format!(
-            "store: 'redis://store', name: edge, node: a, key-file: fleet.key, accept-policy: {file}"
-        )
-    };
-    let fleet = load_with(&format!("{{{}}}", with("fleet.yaml")), KEY)
-        .unwrap()
-        .fleet
-        .unwrap();
-    assert_eq!(fleet.accept_policy.as_deref(), Some("fleet.yaml"));
-    for wrong in [
-        "/etc/limiter/fleet.yaml",
-        "../fleet.yaml",
-        ".fleet.yaml",
-        "fleet.yml",
-    ] {
-        let expected = format!(
-            "accept-policy '{wrong}' must be the name of a file in the folder beside the \
-             configuration, such as 'fleet.yaml'"
-        );
-        check(&with(wrong), KEY, &[&expected]);
-    }
-}
-
-#[test]
-fn known_sources() {
-    let with = |more: &str| {
-        format!("store: 'redis://store', name: edge, node: a, key-file: fleet.key{more}")
-    };
-    for (more, expected) in [
-        ("", true),
-        (", known-sources: on", true),
-        (", known-sources: off", false),
-    ] {
-        let fleet = load_with(&format!("{{{}}}", with(more)), KEY).unwrap();
-        assert_eq!(fleet.fleet.unwrap().known_sources, expected, "{more}");
-    }
-    check(
-        &with(", known-sources: often"),
-        KEY,
-        &["unknown known-sources 'often', must be one of on, off"],
-    );
-}
-
-#[test]
 fn wrong_files() {
-    let with = |file: &str| format!("store: 'redis://store', name: edge, node: a, {file}");
-    check(
-        &with("key-file: none"),
-        KEY,
-        &["the file 'none' cannot be read: No such file or directory (os error 2)"],
-    );
-    check(
-        &with("key-file: open"),
-        KEY,
-        &["the file 'open' is open to others than its owner (mode 0644): `chmod 600` it"],
-    );
-    let file = "key-file: fleet.key";
-    check(
-        &with(file),
-        &KEY[1..],
-        &[
+    let three = format!("{KEY}\n").repeat(3);
+    for (files, key, expected) in [
+        (
+            "key-file: none",
+            KEY,
+            "the file 'none' cannot be read: No such file or directory (os error 2)",
+        ),
+        (
+            "key-file: open",
+            KEY,
+            "the file 'open' is open to others than its owner (mode 0644): `chmod 600` it",
+        ),
+        (
+            "key-file: fleet.key",
+            &KEY[1..],
             "the file 'fleet.key' has no key of a fleet in line 1: a fleet's key has at least 32 \
              bytes, this one 31: make one with `openssl rand -hex 32`",
-        ],
-    );
-    check(
-        &with(file),
-        "",
-        &["the file 'fleet.key' is empty: expected a secret on its first line"],
-    );
-    check(
-        &with(file),
-        &format!("{KEY}\n").repeat(3),
-        &[
+        ),
+        (
+            "key-file: fleet.key",
+            "",
+            "the file 'fleet.key' is empty: expected a secret on its first line",
+        ),
+        (
+            "key-file: fleet.key",
+            &three,
             "the file 'fleet.key' has more than two keys: the current one, and one more that is \
              believed",
-        ],
-    );
-    check(
-        &with("key-file: fleet.key, password-file: empty.password"),
-        KEY,
-        &["the file 'empty.password' is empty: expected a secret on its first line"],
-    );
-    check(
-        &with("key-file: fleet.key, password-file: fleet.key"),
-        &format!("{KEY}\n").repeat(2),
-        &["the file 'fleet.key' has more than one line"],
-    );
+        ),
+        (
+            "key-file: fleet.key, password-file: empty.password",
+            KEY,
+            "the file 'empty.password' is empty: expected a secret on its first line",
+        ),
+        (
+            "key-file: fleet.key, password-file: fleet.key",
+            &three[KEY.len() + 1..],
+            "the file 'fleet.key' has more than one line",
+        ),
+    ] {
+        check(&format!("{LEAST}, {files}"), key, &[expected]);
+    }
 }

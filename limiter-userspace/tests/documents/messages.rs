@@ -119,6 +119,7 @@ fn all() -> Vec<String> {
         "limiter-capture",
         "limiter-policy",
         "limiter-datapath",
+        "limiter-fleet",
         "limiter-fleet-store",
         "limiter-userspace",
     ];

@@ -2,16 +2,13 @@
 
 use std::{fmt::Write as _, net::Ipv4Addr};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 use bench_common::Sink;
 use limiter_common::{
     address::Address,
     ban::{Ban, BanKey, BanText, FOREVER},
     sieve::{Pressure, pressure_of_sieve},
-    strategy::{
-        Strategy,
-        gcra::{Parts, ShareWord},
-    },
+    strategy::Strategy,
 };
 use limiter_datapath::kernel::{
     BanMaps, ClockSource, Instance, LogLevel, OBJECT, Settings, possible_cpus,
@@ -52,7 +49,7 @@ pub(crate) enum Limits {
     ManyBans,
     /// As [`Limits::Address`], with a sieve that scores every packet and drops none.
     Sieve,
-    /// As [`Limits::Address`], shared with another node: this node has half of each address's rate.
+    /// As [`Limits::Address`], shared with another node: this node has the minimum share of each address's rate.
     SharedLimit,
     /// Packets of each address, the same number per second, by this window strategy.
     Window(Strategy),
@@ -106,8 +103,8 @@ impl Limits {
             Self::Window(strategy) => windows::second(strategy, per_second),
             Self::MovingWindow(count) => windows::moving(count, terms.sources_log2),
             Self::Refused(strategy) => windows::refusing(strategy),
-            // This node's half is the rate of the terms, unless twice that rate is too high.
-            Self::SharedLimit => limit("PacketsPerIPAddress", (2 * per_second).min(PACKETS)),
+            // This node's minimum share is the rate of the terms, unless the whole is too high then.
+            Self::SharedLimit => limit("PacketsPerIPAddress", (40 * per_second).min(PACKETS)),
             _ => limit("PacketsPerIPAddress", per_second),
         };
         let mut text = format!("limits:\n{first}");
@@ -231,14 +228,6 @@ pub(super) fn load(
             .sieves()
             .pressures()
             .set_pressure(pressure_of_sieve(0), pressure)?;
-    }
-    if limits == Limits::SharedLimit {
-        let source_maps = instance.take_source_maps(settings)?;
-        let half = Parts::of_ratio(1, 2).context("half is nothing")?;
-        let limit = config.policy.limits[0].id;
-        source_maps
-            .rates()
-            .set_share(limit, ShareWord::forever(half))?;
     }
     if limits == Limits::Standing(Situation::ShortOfRoom) {
         let features = *instance.features();

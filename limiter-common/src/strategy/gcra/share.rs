@@ -109,7 +109,7 @@ impl Parts {
     }
 }
 
-/// The current share of a limit, or of one of its keys, as one word: the daemon writes it, and packets read it.
+/// The current share of a key of a limit, as one word: the daemon writes it, and packets read it.
 ///
 /// The upper 40 bits hold the upper bits of the share's end, in nanoseconds of the packets' clock: so
 /// the share ends up to 2^24 ns (17 ms) early, and no later time revives it. The lower 24 bits are its
@@ -119,9 +119,6 @@ impl Parts {
 pub struct ShareWord(pub u64);
 
 impl ShareWord {
-    /// No share is in force.
-    pub const NONE: Self = Self(0);
-
     /// Makes a share that is in force until `until_ns`, in nanoseconds.
     #[must_use]
     pub const fn new(parts: Parts, until_ns: u64) -> Self {
@@ -274,7 +271,7 @@ mod tests {
         for bits in 30..64 {
             assert_eq!(at(1 << bits), minimum);
         }
-        assert_eq!(ShareWord::NONE.or(minimum, 0), minimum);
+        assert_eq!(ShareWord::default().or(minimum, 0), minimum);
         assert_eq!(ShareWord::new(Parts::WHOLE, 5).or(minimum, 0), minimum);
         assert!(ShareWord::forever(HALF).holds(1 << 63));
         for parts in [Parts::LEAST, HALF, Parts::WHOLE] {

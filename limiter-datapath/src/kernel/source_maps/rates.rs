@@ -1,10 +1,7 @@
-//! The rates in force of limits with an automatic rate, and the shares of shared limits.
+//! The rates in force of limits with an automatic rate.
 
 use aya::maps::{Array, IterableMap as _, Map, MapData};
-use limiter_common::{
-    limit::LimitId,
-    strategy::gcra::{CurrentRate, ShareWord},
-};
+use limiter_common::{limit::LimitId, strategy::gcra::CurrentRate};
 
 use crate::kernel::{DatapathError, batch, map::error};
 
@@ -34,15 +31,5 @@ impl RateMap {
     /// Gives a limit a rate.
     pub fn set(&self, limit: LimitId, rate: CurrentRate) -> Result<(), DatapathError> {
         batch::update(&self.0, &[u32::from(limit.0)], &[rate.0]).map_err(error(CURRENT_RATES))
-    }
-
-    /// The share last given to a shared limit's keys without their own share, even an expired one.
-    pub fn share(&self, limit: LimitId) -> Result<ShareWord, DatapathError> {
-        self.get(limit).map(|CurrentRate(word)| ShareWord(word))
-    }
-
-    /// Gives a share to a limit's keys without their own.
-    pub fn set_share(&self, limit: LimitId, word: ShareWord) -> Result<(), DatapathError> {
-        self.set(limit, CurrentRate(word.0))
     }
 }

@@ -7,6 +7,8 @@ mod orders;
 #[cfg(feature = "testing")]
 mod testing;
 
+use std::ops::Range;
+
 use aya::maps::{Array, IterableMap as _, Map, MapData};
 use limiter_common::{
     policy::Features,
@@ -93,7 +95,20 @@ impl StandingMaps {
     /// Every known source and its record, in no order and not at one moment. Includes expired
     /// records that are not yet replaced.
     pub fn all(&self) -> impl Iterator<Item = (SourceId, Record)> {
-        self.known.all().iter().flat_map(known_in)
+        self.in_lines(0..self.lines())
+    }
+
+    pub(in crate::kernel) fn lines(&self) -> u32 {
+        self.known.count()
+    }
+
+    /// The sources of [`all`](Self::all) in some of the lines.
+    pub(in crate::kernel) fn in_lines(
+        &self,
+        lines: Range<u32>,
+    ) -> impl Iterator<Item = (SourceId, Record)> {
+        let lines = lines.filter_map(|line| self.known.get(line));
+        lines.flat_map(known_in)
     }
 
     /// The record of a source; [`Record::NONE`]: the source is unknown. `features`: the features of the

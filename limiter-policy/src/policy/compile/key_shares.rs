@@ -1,15 +1,11 @@
 //! The shares in force of shared limits, if the core runs natively. In the kernel they are in maps.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use limiter_common::{
-    key::BucketKey,
-    limit::LimitId,
-    strategy::gcra::{KeyShare, ShareWord},
-};
+use limiter_common::{key::BucketKey, strategy::gcra::KeyShare};
 
 /// The most keys with their own shares, and the most keys that are recorded as wanting one.
 pub const MOST_KEYS: u32 = 1 << 14;
@@ -20,7 +16,6 @@ pub struct KeyShares(Mutex<State>);
 
 #[derive(Clone, Debug, Default)]
 struct State {
-    of_limits: BTreeMap<LimitId, ShareWord>,
     of_keys: HashMap<BucketKey, KeyShare>,
     wanting: HashMap<BucketKey, u64>,
 }
@@ -32,21 +27,6 @@ impl Clone for KeyShares {
 }
 
 impl KeyShares {
-    /// Returns the share of keys without their own.
-    #[must_use]
-    pub fn of_limit(&self, limit: LimitId) -> ShareWord {
-        self.state()
-            .of_limits
-            .get(&limit)
-            .copied()
-            .unwrap_or_default()
-    }
-
-    /// Sets the share of keys without their own.
-    pub fn set_limit(&self, limit: LimitId, word: ShareWord) {
-        self.state().of_limits.insert(limit, word);
-    }
-
     /// Returns a key's share, and adds a packet's cost to its demand.
     #[must_use]
     pub fn want(&self, bucket: &BucketKey, wanted: u64) -> Option<KeyShare> {

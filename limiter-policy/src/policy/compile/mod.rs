@@ -57,7 +57,7 @@ use limiter_common::{
     standing::{Reserves, Settings},
     strategy::{
         self, Parameters,
-        gcra::{CurrentRate, Parts, ShareWord},
+        gcra::{CurrentRate, Parts},
     },
     table::HashKey,
 };
@@ -346,10 +346,6 @@ impl Tables for CompiledPolicy {
 
     fn current_rate(&self, limit: LimitId) -> CurrentRate {
         self.current_rates.get(&limit).copied().unwrap_or_default()
-    }
-
-    fn share(&self, limit: LimitId) -> ShareWord {
-        self.key_shares.of_limit(limit)
     }
 
     fn key_share(&self, bucket: &BucketKey, wanted: u64, now_ns: u64) -> Option<Parts> {

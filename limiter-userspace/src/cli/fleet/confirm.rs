@@ -36,14 +36,14 @@ pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
     let begun = Instant::now();
     let status = loop {
         let status = args.read.query_daemon(EndPush { keep })?;
-        if status.stage != "requested" {
+        if !status.stage.is_undecided() {
             break status;
         }
         if begun.elapsed() > PATIENCE {
-            let (_, node) = status.rollout.split_once(' ').unwrap_or_default();
             bail!(
-                "node {node}, which pushes the policy, was asked and has not done it: run it there, or look at \
-                 `limiter fleet status`"
+                "node {}, which pushes the policy, was asked and has not done it: run it there, or look at \
+                 `limiter fleet status`",
+                status.rollout.node
             );
         }
         sleep(PACE);

@@ -1,22 +1,26 @@
 //! `limiter fleet push`.
 
-mod question;
 mod shown;
 
 use std::{
     fs::File,
-    io::Read as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
+    pin::pin,
     time::Duration,
 };
 
 use anyhow::bail;
 use clap::Args;
-use limiter_fleet::rollout::MOST_FILE;
+use futures_util::FutureExt as _;
+use limiter_fleet::{
+    Name,
+    rollout::{MOST_FILE, RolloutStage},
+};
 use limiter_policy::config::{check_pushed, duration};
 use tokio::{task::spawn_blocking, time::sleep};
 
-use self::{question::Question, shown::Progress};
+use self::shown::Progress;
 use crate::{
     cli::{
         args::{OutputArgs, ReadArgs},
@@ -24,7 +28,7 @@ use crate::{
         render::nanoseconds,
         repeat::{self, EndSignals},
     },
-    protocol::{Call, EndPush, PushProgress, RolloutQuery, RolloutStatus},
+    protocol::{Call, EndPush, PushProgress, RolloutPlan, RolloutStatus},
 };
 
 /// The interval between queries of the state.
@@ -65,19 +69,22 @@ pub(super) struct PushArgs {
 }
 
 /// The number of nodes that take the file first, or their names.
-type Canaries = (usize, Vec<String>);
+type Canaries = (usize, Vec<Name>);
 
 fn parse_canaries(text: &str) -> Result<Canaries, String> {
     // Digits alone are a count, so they cannot be a name.
     if let Ok(count) = text.parse() {
         return Ok((count, Vec::new()));
     }
-    let names = text.split(',').map(|name| name.trim().to_owned());
-    let names: Vec<_> = names.collect();
-    if names.iter().any(String::is_empty) {
-        return Err("expected a number of nodes, or names such as a,b".to_owned());
-    }
-    Ok((0, names))
+    let names = text.split(',').map(|name| {
+        let name = name.trim();
+        Name::try_from(name).map_err(|_| {
+            format!(
+                "expected a number of nodes, or names such as a,b: '{name}' is no name of a node"
+            )
+        })
+    });
+    Ok((0, names.collect::<Result<_, _>>()?))
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
@@ -89,7 +96,7 @@ pub(super) fn push(args: &PushArgs) -> anyhow::Result<()> {
     let text = read(&args.file)?;
     check_pushed(&text, &args.file.display().to_string())?;
     let (canary_count, canaries) = args.canary.clone();
-    let query = RolloutQuery {
+    let plan = RolloutPlan {
         text,
         canary_count,
         canaries,
@@ -98,7 +105,7 @@ pub(super) fn push(args: &PushArgs) -> anyhow::Result<()> {
         dry_run: args.dry_run,
         yes: args.yes,
     };
-    repeat::run(follow(args, query))
+    repeat::run(follow(args, plan))
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
@@ -116,11 +123,12 @@ fn read(path: &Path) -> anyhow::Result<String> {
 }
 
 /// Begins the rollout, and queries its state until it is over: without queries, it is taken back.
-async fn follow(args: &PushArgs, query: RolloutQuery) -> anyhow::Result<()> {
+async fn follow(args: &PushArgs, plan: RolloutPlan) -> anyhow::Result<()> {
     let mut end = EndSignals::new()?;
-    let mut status = send_request(args, query).await?;
+    let mut status = send_request(args, plan).await?;
     let mut progress = Progress::new(args.yes);
-    let mut question = Question::default();
+    // It reads nothing before there is a question, and never ends a second time.
+    let mut decision = pin!(async { spawn_blocking(read_decision).await.ok().flatten() }.fuse());
     let is_quiet = args.output.json;
     while !status.over {
         if !is_quiet {
@@ -130,7 +138,7 @@ async fn follow(args: &PushArgs, query: RolloutQuery) -> anyhow::Result<()> {
         let reported = tokio::select! {
             () = sleep(PACE) => None,
             () = end.wanted() => Some(false),
-            reply = question.reply(), if asks => Some(reply),
+            decided = &mut decision, if asks => decided,
         };
         status = match reported {
             Some(keep) => end_rollout(args, keep).await?,
@@ -142,9 +150,9 @@ async fn follow(args: &PushArgs, query: RolloutQuery) -> anyhow::Result<()> {
     } else {
         progress.show(&mut stdout(), &status)?;
     }
-    match status.stage.as_str() {
-        "kept" | "checked" => Ok(()),
-        "kept-by-some" => bail!(
+    match status.stage {
+        RolloutStage::Kept | RolloutStage::Checked => Ok(()),
+        RolloutStage::KeptBySome => bail!(
             "not all nodes have kept it: look at `limiter fleet status`, and push it again when they \
              are back"
         ),
@@ -153,6 +161,17 @@ async fn follow(args: &PushArgs, query: RolloutQuery) -> anyhow::Result<()> {
             status.why.as_deref().unwrap_or("no node has kept it")
         ),
     }
+}
+
+/// Reads the operator's decision from the terminal; `None`: there is no operator, but `limiter fleet confirm` may still
+/// keep the policy.
+fn read_decision() -> Option<bool> {
+    let mut lines = io::stdin().lines().map_while(Result::ok);
+    lines.find_map(|line| match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    })
 }
 
 /// Keeps the policy or takes it back. If it is too late, returns the state, which shows the outcome.

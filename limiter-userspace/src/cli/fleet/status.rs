@@ -89,6 +89,7 @@ mod tests {
                 node: "a".to_owned(),
                 store: "redis://store:6379/0".to_owned(),
                 accept_policy: None,
+                settings: BTreeMap::new(),
             },
             since_ns: 2_000_000_000,
             unsent: 3,

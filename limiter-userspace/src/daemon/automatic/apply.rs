@@ -12,14 +12,13 @@ use limiter_policy::{
 use tracing::info;
 
 use super::{
-    Outcome,
+    BanContext, Outcome,
     event::{Event, EventKind},
 };
 use crate::{
     daemon::{
-        bans::{BanError, BanOrigin, Bans, NewBan},
+        bans::{BanError, BanOrigin, Bans, NewBan, SharedBans},
         offenders::limit_name,
-        shared::Daemon,
     },
     guard::ProtectedAddresses,
     protocol::bans::BanReason,
@@ -28,12 +27,12 @@ use crate::{
 
 /// Bans the sources; returns the events to log.
 pub(super) fn apply(
-    daemon: &Daemon,
+    context: &BanContext,
     decider: &mut Decider,
     protected: &ProtectedAddresses,
     offences: &[Offence],
 ) -> Result<Vec<Event>, DatapathError> {
-    daemon.with_bans(|datapath, bans| {
+    context.bans.change(|datapath, bans| {
         let policy = &datapath.manifest().policy;
         let mut events = Vec::new();
         for offence in offences {
@@ -45,7 +44,7 @@ pub(super) fn apply(
             };
             let refusal = refusal(policy, protected, offence);
             if let Some(kind) = one(decider, bans, refusal, offence, &terms)? {
-                daemon.automatic.add(offence.limit(), kind.outcome(), 1);
+                context.outcomes.add(offence.limit(), kind.outcome(), 1);
                 events.push(Event {
                     limit,
                     prefix: short(prefix_of(&offence.prefix())),
@@ -60,8 +59,8 @@ pub(super) fn apply(
 }
 
 /// Lifts automatic bans that the policy in force forbids.
-pub(super) fn lift_never_banned(daemon: &Daemon) -> Result<(), DatapathError> {
-    daemon.with_bans(|datapath, bans| {
+pub(super) fn lift_never_banned(bans: &SharedBans) -> Result<(), DatapathError> {
+    bans.change(|datapath, bans| {
         let policy = &datapath.manifest().policy;
         if policy.never_ban.is_empty() && policy.nat64.is_empty() {
             return Ok(());

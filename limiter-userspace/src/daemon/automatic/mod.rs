@@ -19,8 +19,10 @@ use tracing::{error, warn};
 pub use self::outcomes::{Outcome, Outcomes};
 use self::{event::Lines, unproven::UnprovenCounts};
 use super::{
+    bans::SharedBans,
+    guard::Guard,
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
-    shared::Daemon,
+    shared_datapath::SharedDatapath,
 };
 use crate::{
     guard::ProtectedAddresses,
@@ -33,11 +35,19 @@ const IDLE: Duration = Duration::from_secs(1);
 /// Polls may take 1 / `CPU_DIVISOR` of a CPU.
 const CPU_DIVISOR: u32 = 50;
 
+/// The parts of the daemon that automatic bans need.
+#[derive(Clone)]
+pub(super) struct BanContext {
+    pub(super) bans: Arc<SharedBans>,
+    pub(super) guard: Arc<Guard>,
+    pub(super) outcomes: Arc<Outcomes>,
+}
+
 /// Bans sources, forever.
-pub(super) async fn watch(daemon: &Arc<Daemon>) -> Infallible {
+pub(super) async fn watch(context: &BanContext) -> Infallible {
     let mut watcher = Watcher::default();
     loop {
-        let pause = match watcher.round(daemon).await {
+        let pause = match watcher.round(context).await {
             Ok((next, pause)) => {
                 watcher = next;
                 pause
@@ -66,21 +76,21 @@ struct Watcher {
 
 impl Watcher {
     /// Polls once, and bans the sources that are due. Returns the pause until the next poll.
-    async fn round(mut self, daemon: &Arc<Daemon>) -> Result<(Self, Duration), JoinError> {
-        if self.adopt(daemon) {
-            let daemon = Arc::clone(daemon);
-            let lifted = spawn_blocking(move || apply::lift_never_banned(&daemon));
+    async fn round(mut self, context: &BanContext) -> Result<(Self, Duration), JoinError> {
+        if self.adopt(&context.bans.datapath) {
+            let bans = Arc::clone(&context.bans);
+            let lifted = spawn_blocking(move || apply::lift_never_banned(&bans));
             if let Err(error) = lifted.await? {
                 warn!("cannot lift automatic bans that `never-ban` forbids: {error}");
             }
         }
         let Some(interval) = self.decider.interval() else {
             // From now on the guard has its descriptors and a status.
-            daemon.guard.begin().await;
+            context.guard.begin().await;
             return Ok((self, IDLE));
         };
-        daemon.guard.refresh().await;
-        let polling = Arc::clone(daemon);
+        context.guard.refresh().await;
+        let polling = context.clone();
         let (mut watcher, polled, poll_time) =
             spawn_blocking(move || timed(self, |watcher| watcher.poll(&polling))).await?;
         let due = match polled {
@@ -92,14 +102,14 @@ impl Watcher {
         };
         let mut time = poll_time;
         if !due.offences.is_empty() {
-            match daemon.guard.protected().await {
+            match context.guard.protected().await {
                 Ok(protected) => {
                     let ban_time;
-                    (watcher, ban_time) = watcher.ban(daemon, protected, due).await?;
+                    (watcher, ban_time) = watcher.ban(context, protected, due).await?;
                     time += ban_time;
                 }
                 // The guard's log and status have the reason.
-                Err(_) => watcher.defer(daemon, &due),
+                Err(_) => watcher.defer(&context.outcomes, &due),
             }
         }
         Ok((watcher, pause_after(time, CPU_DIVISOR, interval)))
@@ -108,15 +118,15 @@ impl Watcher {
     /// Bans the sources that a poll found; also returns the CPU time it took.
     async fn ban(
         self,
-        daemon: &Arc<Daemon>,
+        context: &BanContext,
         protected: ProtectedAddresses,
         due: DueBans,
     ) -> Result<(Self, Duration), JoinError> {
-        let daemon = Arc::clone(daemon);
+        let context = context.clone();
         let banning = move || {
             timed(self, |watcher| {
                 let decider = &mut watcher.decider;
-                apply::apply(&daemon, decider, &protected, &due.offences)
+                apply::apply(&context, decider, &protected, &due.offences)
             })
         };
         let (mut watcher, banned, time) = spawn_blocking(banning).await?;
@@ -128,16 +138,16 @@ impl Watcher {
     }
 
     /// Bans no source, because the guard does not know the protected addresses.
-    fn defer(&mut self, daemon: &Daemon, due: &DueBans) {
+    fn defer(&mut self, outcomes: &Outcomes, due: &DueBans) {
         self.decider.defer();
         for offence in &due.offences {
-            daemon.automatic.add(offence.limit(), Outcome::Deferred, 1);
+            outcomes.add(offence.limit(), Outcome::Deferred, 1);
         }
     }
 
     /// Uses the policy in force; returns whether it is new.
-    fn adopt(&mut self, daemon: &Daemon) -> bool {
-        let datapath = daemon.datapath();
+    fn adopt(&mut self, datapath: &SharedDatapath) -> bool {
+        let datapath = datapath.read();
         let manifest = datapath.manifest();
         let is_new = self.generation != Some(manifest.generation);
         if is_new {
@@ -147,8 +157,8 @@ impl Watcher {
         is_new
     }
 
-    fn poll(&mut self, daemon: &Daemon) -> Result<DueBans, DatapathError> {
-        let datapath = daemon.datapath();
+    fn poll(&mut self, context: &BanContext) -> Result<DueBans, DatapathError> {
+        let datapath = context.bans.datapath.read();
         // Read the clock and the counters before the offenders, so that the next poll sees later drops.
         let now_ns = monotonic_now();
         let limits = self.decider.limits();
@@ -163,21 +173,21 @@ impl Watcher {
         let recorded = datapath.offenders()?;
         drop(datapath);
         let is_proven = |prefix: &BanKey| {
-            let datapath = daemon.datapath();
+            let datapath = context.bans.datapath.read();
             let known = datapath.known_sources()?;
             let found = known.standing_of_prefix(prefix, &known.standing_context()?);
             Ok::<_, DatapathError>(found.is_proven)
         };
         let due = self.decider.decide(now_ns, recorded.offenders, is_proven)?;
         for (limit, delayed) in &due.delayed {
-            daemon.automatic.add(*limit, Outcome::Delayed, *delayed);
+            context.outcomes.add(*limit, Outcome::Delayed, *delayed);
         }
         for (limit, number) in &due.unproven {
-            daemon.automatic.add(*limit, Outcome::NotProven, *number);
+            context.outcomes.add(*limit, Outcome::NotProven, *number);
         }
         self.unproven.add(&due.unproven);
         if let Some(due) = self.unproven.due(now_ns) {
-            unproven::log(&daemon.datapath().manifest().policy, &due);
+            unproven::log(&context.bans.datapath.read().manifest().policy, &due);
         }
         Ok(due)
     }

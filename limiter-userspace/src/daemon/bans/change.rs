@@ -16,7 +16,7 @@ use super::{
     ban_index::{BanIndex, Bans},
     list::{covering, excluded_by},
     new::{BanError, BanOrigin, NewBan},
-    shared_ban_index::with_bans_of,
+    shared_bans::with_bans_of,
 };
 use crate::{
     daemon::{guard::GuardError, shared::Daemon},
@@ -85,8 +85,9 @@ pub(in crate::daemon) async fn change(
     let daemon = Arc::clone(daemon);
     let changed = spawn_blocking(move || {
         let nothing_stays = daemon.state.is_none() && daemon.datapath().pins().is_none();
-        let outcomes =
-            daemon.with_bans(|datapath, bans| all(datapath, bans, &protected, &wanted))?;
+        let outcomes = daemon
+            .bans
+            .change(|datapath, bans| all(datapath, bans, &protected, &wanted))?;
         if wanted.together {
             log(&wanted.changes, &outcomes);
         }
@@ -112,9 +113,9 @@ pub(in crate::daemon) async fn lift_all(
     let lifted = spawn_blocking(move || {
         let (mut lifted, mut position) = (0, None);
         loop {
-            let some = daemon.with_bans(|_, bans| {
-                bans.unban_some(position, |_, ban| is_of(origin.as_ref(), ban))
-            });
+            let some = daemon
+                .bans
+                .change(|_, bans| bans.unban_some(position, |_, ban| is_of(origin.as_ref(), ban)));
             let (some, next) = some?;
             lifted += u64::from(some);
             position = next;

@@ -8,7 +8,7 @@ use limiter_datapath::{
 use limiter_policy::policy::bans::{arranged, forgotten_at, prefix_of, worth};
 use tracing::{info, warn};
 
-use super::shared_ban_index::{SharedBanIndex, with_bans_of};
+use super::shared_bans::{SharedBans, with_bans_of};
 
 /// Bans restored in one batch.
 const AT_ONCE: usize = 8_192;
@@ -16,14 +16,12 @@ const AT_ONCE: usize = 8_192;
 /// Returns a number that differs after each change of the bans.
 pub(in crate::daemon) fn changes(
     datapath: &Datapath,
-    shared_ban_index: &SharedBanIndex,
+    bans: &SharedBans,
 ) -> Result<u64, DatapathError> {
     if datapath.source_maps().is_none() {
         return Ok(0);
     }
-    with_bans_of(datapath, &mut shared_ban_index.ban_index(), |_, bans| {
-        Ok(bans.changes())
-    })
+    with_bans_of(datapath, &mut bans.index(), |_, bans| Ok(bans.changes()))
 }
 
 /// Returns all bans as of a moment, including ended bans that are remembered.

@@ -5,6 +5,7 @@
 //!
 //! A poll takes at most a twentieth of a CPU until the next one.
 
+mod context;
 mod cookie;
 mod count;
 mod scan;
@@ -22,14 +23,17 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-pub(super) use self::count::{BusyKey, BusyKeys, KeySnapshot};
+pub(super) use self::{
+    context::PollContext,
+    count::{BusyKey, BusyKeys, KeySnapshot},
+};
 use self::{
     count::OpenByKey,
     scan::{AT_ONCE, CPU_DIVISOR, CountError, carry_out},
     sockets::Sockets,
     tracking::Tracking,
 };
-use super::{pace::cpu_time, shared::Daemon};
+use super::pace::cpu_time;
 use crate::protocol::ConnectionsStatus;
 
 /// Interval of checks for another policy.
@@ -81,31 +85,32 @@ impl CountSettings {
 }
 
 /// Polls the connections, while the policy limits them, or limits handshakes that are not reported by events.
-pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
+pub(super) async fn maintain(context: PollContext<'_>) -> Infallible {
     let mut sockets = Sockets::new();
     let mut tracking = None;
     let mut wanted = CountSettings::default();
     let mut next = Instant::now();
     let mut before = None;
     loop {
-        let found = CountSettings::of(&daemon.datapath()).renamed(daemon.naming.renamed());
+        let renamed = context.datapath.naming.renamed();
+        let found = CountSettings::of(&context.datapath.read()).renamed(renamed);
         if found != wanted {
             wanted = found;
             next = Instant::now();
             sockets.begin_anew();
             tracking = wanted.are_tracked().then(Tracking::new);
             if tracking.is_none() {
-                daemon.forwarded.set(None);
+                context.forwarded.set(None);
             }
         }
         if (wanted.counts || wanted.charges) && Instant::now() >= next {
             // The first order of a policy has the kernel verify a program. It goes first, as no connection should
             // wait for that, and outside the measured cost, as later polls do not repeat it.
             let prepare = ConnectionOrder::closed(cookie::OF_NONE);
-            let prepared = carry_out(daemon, wanted.generation, &[prepare]).await;
+            let prepared = carry_out(context.datapath, wanted.generation, &[prepare]).await;
             let began = cpu_time();
-            let (counted, counting) = count(daemon, wanted, tracking.as_mut()).await;
-            let polled = scan(daemon, wanted, counted, &mut sockets, tracking.as_mut()).await;
+            let (counted, counting) = count(context, wanted, tracking.as_mut()).await;
+            let polled = scan(context, wanted, counted, &mut sockets, tracking.as_mut()).await;
             // This future never moves to another thread, so its CPU time is this thread's.
             let cost = cpu_time().saturating_sub(began) + counting;
             next = Instant::now() + INTERVAL.max(cost * CPU_DIVISOR);
@@ -122,7 +127,7 @@ pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
         }
         match &mut tracking {
             Some(tracking) => {
-                let are_lost = tracking.receive(daemon, wanted.generation, TICK).await;
+                let are_lost = tracking.receive(context, wanted.generation, TICK).await;
                 if are_lost {
                     next = next.min(Instant::now() + tracking.pause());
                 }
@@ -135,19 +140,19 @@ pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
 /// Returns the cookies of all counted connections, and the CPU time of reading them on another thread. The table is
 /// long, so events are received meanwhile.
 async fn count(
-    daemon: &Arc<Daemon>,
+    context: PollContext<'_>,
     wanted: CountSettings,
     tracking: Option<&mut Tracking>,
 ) -> (Vec<u64>, Duration) {
-    let shared = Arc::clone(daemon);
+    let datapath = Arc::clone(context.datapath);
     let counting = spawn_blocking(move || {
         let before = cpu_time();
-        let counted = counted_cookies(&shared.datapath());
+        let counted = counted_cookies(&datapath.read());
         (counted, cpu_time().saturating_sub(before))
     });
     if let Some(tracking) = tracking {
         while !counting.is_finished() {
-            tracking.receive(daemon, wanted.generation, MOMENT).await;
+            tracking.receive(context, wanted.generation, MOMENT).await;
         }
     }
     // The task is lost only while the daemon ends.
@@ -156,7 +161,7 @@ async fn count(
 
 /// Counts open connections, takes off connections `counted` before and closed by now, and sweeps the queues.
 async fn scan(
-    daemon: &Daemon,
+    context: PollContext<'_>,
     wanted: CountSettings,
     counted: Vec<u64>,
     sockets: &mut Sockets,
@@ -166,29 +171,33 @@ async fn scan(
     // closed.
     let are_tracked = |cookie: &u64| tracking.is_some() && cookie::is_tracked(*cookie);
     let (tracked, of_sockets): (Vec<_>, Vec<_>) = counted.into_iter().partition(are_tracked);
-    let open = sockets.scan(daemon, wanted, of_sockets).await?;
+    let open = sockets.scan(context.datapath, wanted, of_sockets).await?;
     let tracked = match tracking {
         Some(tracking) => {
             let tuples = &open.tuples;
             tracking
-                .scan(daemon, wanted.generation, tracked, tuples)
+                .scan(context, wanted.generation, tracked, tuples)
                 .await
         }
         None => Vec::new(),
     };
     let all = open.ends.iter().chain(&tracked).map(|(_, ends)| ends);
-    count_by_key(daemon, wanted.generation, all).await;
-    let sweeps = sweeps(&daemon.datapath())?;
-    carry_out(daemon, wanted.generation, &sweeps).await
+    count_by_key(context, wanted.generation, all).await;
+    let sweeps = sweeps(&context.datapath.read())?;
+    carry_out(context.datapath, wanted.generation, &sweeps).await
 }
 
 /// Finds the keys with the most connections.
-async fn count_by_key<'e>(daemon: &Daemon, generation: u64, all: impl Iterator<Item = &'e Ends>) {
+async fn count_by_key<'e>(
+    context: PollContext<'_>,
+    generation: u64,
+    all: impl Iterator<Item = &'e Ends>,
+) {
     let mut count = OpenByKey::new();
     let mut all = all.peekable();
     while all.peek().is_some() {
         {
-            let datapath = daemon.datapath();
+            let datapath = context.datapath.read();
             if datapath.manifest().generation != generation {
                 return;
             }
@@ -199,7 +208,7 @@ async fn count_by_key<'e>(daemon: &Daemon, generation: u64, all: impl Iterator<I
         yield_now().await;
     }
     let found = count.snapshot(generation, Instant::now().into_std());
-    daemon.busy_keys.set(found);
+    context.busy_keys.set(found);
 }
 
 /// Returns the orders to sweep the queues in which clients wait: as many as may be needed to remove all expired

@@ -8,7 +8,7 @@ use limiter_datapath::kernel::{DatapathError, monotonic_now};
 use thiserror::Error;
 use tokio::task::yield_now;
 
-use crate::{daemon::shared::Daemon, netlink::DumpError};
+use crate::{daemon::shared_datapath::SharedDatapath, netlink::DumpError};
 
 /// The pause before the next poll is at least this many times the CPU time of the last one.
 pub(super) const CPU_DIVISOR: u32 = 20;
@@ -48,7 +48,7 @@ impl ScanState {
     /// Charges the handshakes of connections opened since the last poll.
     pub(super) async fn charge(
         &self,
-        daemon: &Daemon,
+        datapath: &SharedDatapath,
         generation: u64,
         open: &[(u64, Ends)],
     ) -> Result<(), CountError> {
@@ -58,7 +58,7 @@ impl ScanState {
         };
         let new = open.iter().filter(is_new);
         let new = new.map(|(_, ends)| ConnectionOrder::completed(*ends, now_ns));
-        carry_out(daemon, generation, &new.collect::<Vec<_>>()).await
+        carry_out(datapath, generation, &new.collect::<Vec<_>>()).await
     }
 
     /// Counts open connections not counted yet, and takes off closed ones: connections `counted` before the listing
@@ -69,7 +69,7 @@ impl ScanState {
     /// counted only if the next poll finds it, too.
     pub(super) async fn settle(
         &mut self,
-        daemon: &Daemon,
+        datapath: &SharedDatapath,
         generation: u64,
         counted: Vec<u64>,
         open: &[(u64, Ends)],
@@ -89,7 +89,7 @@ impl ScanState {
         let closed = missing.intersection(&self.missed);
         let closed = closed.map(|cookie| ConnectionOrder::closed(*cookie));
         let orders: Vec<_> = new.chain(closed).collect();
-        carry_out(daemon, generation, &orders).await?;
+        carry_out(datapath, generation, &orders).await?;
         (self.settled, self.seen) = (settled, seen);
         self.missed = missing;
         self.has_polled = true;
@@ -99,13 +99,13 @@ impl ScanState {
 
 /// Has the kernel carry out orders under the policy of that number; under another they are pointless.
 pub(super) async fn carry_out(
-    daemon: &Daemon,
+    datapath: &SharedDatapath,
     generation: u64,
     orders: &[ConnectionOrder],
 ) -> Result<(), CountError> {
     for orders in orders.chunks(AT_ONCE) {
         {
-            let datapath = daemon.datapath();
+            let datapath = datapath.read();
             if datapath.manifest().generation != generation {
                 return Ok(());
             }

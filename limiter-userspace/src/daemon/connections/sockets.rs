@@ -15,7 +15,7 @@ use super::{
     scan::{CountError, PATIENCE, ScanState},
 };
 use crate::{
-    daemon::shared::Daemon,
+    daemon::shared_datapath::SharedDatapath,
     netlink::{
         Channel, DumpError,
         conntrack::Tuple,
@@ -61,7 +61,7 @@ impl Sockets {
     /// connections that are closed. Returns the open ones.
     pub(super) async fn scan(
         &mut self,
-        daemon: &Daemon,
+        datapath: &SharedDatapath,
         wanted: CountSettings,
         counted: Vec<u64>,
     ) -> Result<OpenSockets, CountError> {
@@ -72,12 +72,14 @@ impl Sockets {
         let ends = |(cookie, tuple): &(u64, Tuple)| Some((*cookie, cookie::ends(tuple)?));
         let ends: Vec<_> = tuples.iter().filter_map(ends).collect();
         if wanted.charges {
-            self.known.charge(daemon, wanted.generation, &ends).await?;
+            self.known
+                .charge(datapath, wanted.generation, &ends)
+                .await?;
         }
-        let are_reported = daemon.datapath().handshake_status().is_ok();
+        let are_reported = datapath.read().handshake_status().is_ok();
         let known = &mut self.known;
         known
-            .settle(daemon, wanted.generation, counted, &ends, are_reported)
+            .settle(datapath, wanted.generation, counted, &ends, are_reported)
             .await?;
         Ok(OpenSockets { tuples, ends })
     }

@@ -13,11 +13,12 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tracing::{info, warn};
 
 use super::{
+    context::PollContext,
     cookie,
     scan::{CPU_DIVISOR, CountError, PATIENCE, ScanState, carry_out},
 };
 use crate::{
-    daemon::{pace::cpu_time, shared::Daemon},
+    daemon::pace::cpu_time,
     netlink::{
         Channel, DumpError, addresses,
         conntrack::{self, ConntrackEvent, Events, TrackedConnection, Tuple, host},
@@ -94,7 +95,7 @@ impl Tracking {
     /// before and closed by now. Sets and logs the status.
     pub(super) async fn scan(
         &mut self,
-        daemon: &Daemon,
+        context: PollContext<'_>,
         generation: u64,
         counted: Vec<u64>,
         sockets: &[(u64, Tuple)],
@@ -102,10 +103,10 @@ impl Tracking {
         let before = cpu_time();
         // Before the listing, so that no change in between is missed.
         let late = self.listen();
-        let found = self.count(daemon, generation, counted, sockets).await;
+        let found = self.count(context, generation, counted, sockets).await;
         self.cost = cpu_time().saturating_sub(before);
         set_status(
-            daemon,
+            context,
             TrackingStatus {
                 error: found.as_ref().err().map(ToString::to_string),
                 late,
@@ -127,7 +128,7 @@ impl Tracking {
 
     async fn count(
         &mut self,
-        daemon: &Daemon,
+        context: PollContext<'_>,
         generation: u64,
         counted: Vec<u64>,
         sockets: &[(u64, Tuple)],
@@ -155,7 +156,7 @@ impl Tracking {
         let known = &mut self.known;
         // Connections reported by events are already settled.
         known
-            .settle(daemon, generation, counted, &open, false)
+            .settle(context.datapath, generation, counted, &open, false)
             .await?;
         if any_listed || host::is_idle() != Some(true) {
             return Ok(open);
@@ -166,7 +167,7 @@ impl Tracking {
     /// Applies events for the given time; returns whether events were lost.
     pub(super) async fn receive(
         &mut self,
-        daemon: &Daemon,
+        context: PollContext<'_>,
         generation: u64,
         patience: Duration,
     ) -> bool {
@@ -186,7 +187,10 @@ impl Tracking {
                         .any(|event| matches!(event, ConntrackEvent::Lost));
                     let orders = batch.iter().filter_map(|event| self.order(event));
                     let orders: Vec<_> = orders.collect();
-                    if carry_out(daemon, generation, &orders).await.is_err() {
+                    if carry_out(context.datapath, generation, &orders)
+                        .await
+                        .is_err()
+                    {
                         // The next poll retries, and reports the error.
                         self.known.settled.clear();
                         are_lost = true;
@@ -239,8 +243,8 @@ fn has_own_end(tracked: &TrackedConnection, own: &HashSet<IpAddr>) -> bool {
 }
 
 /// Sets the status of counting forwarded connections; logs changes.
-fn set_status(daemon: &Daemon, status: TrackingStatus) {
-    let before = daemon
+fn set_status(context: PollContext<'_>, status: TrackingStatus) {
+    let before = context
         .forwarded
         .set(Some(status.clone()))
         .unwrap_or_default();

@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::FeedUpdater;
 use crate::{
-    daemon::{Daemon, error::AcceptError},
+    daemon::{enforcement::Enforcement, error::AcceptError},
     protocol::AcceptList,
 };
 
@@ -17,12 +17,12 @@ impl FeedUpdater {
     /// no other content of these files is in force either.
     pub(in crate::daemon) async fn accept(
         &mut self,
-        daemon: &Arc<Daemon>,
+        enforcement: &Arc<Enforcement>,
         accept: AcceptList,
     ) -> Result<Vec<PathBuf>, AcceptError> {
         let AcceptList { list, digests } = accept;
-        let _alone = daemon.changing.lock().await;
-        if daemon.changes().deadline().is_some() {
+        let _alone = enforcement.changing.lock().await;
+        if enforcement.changes().deadline().is_some() {
             return Err(AcceptError::Unconfirmed);
         }
         let is_accepted = |file: &&FeedReport| {
@@ -30,15 +30,15 @@ impl FeedUpdater {
                 .as_ref()
                 .is_some_and(|deferred| digests.contains(deferred))
         };
-        let files = files_of(daemon, &list)?;
+        let files = files_of(enforcement, &list)?;
         let accepted = files.iter().filter(is_accepted);
         let accepted: Vec<PathBuf> = accepted.map(|file| file.path.clone()).collect();
         if accepted.is_empty() {
             return Err(AcceptError::NothingDeferred(list));
         }
         self.changed.extend(accepted.iter().cloned());
-        self.reread_changed_alone(daemon, digests).await;
-        for file in files_of(daemon, &list)? {
+        self.reread_changed_alone(enforcement, digests).await;
+        for file in files_of(enforcement, &list)? {
             if let (true, Some(why)) = (accepted.contains(&file.path), file.kept_old) {
                 let path = file.path;
                 return Err(AcceptError::Changed { path, why });
@@ -53,8 +53,8 @@ impl FeedUpdater {
 }
 
 /// Returns the state of each file of a list in force.
-fn files_of(daemon: &Daemon, list: &str) -> Result<Vec<FeedReport>, AcceptError> {
-    let datapath = daemon.datapath();
+fn files_of(enforcement: &Enforcement, list: &str) -> Result<Vec<FeedReport>, AcceptError> {
+    let datapath = enforcement.datapath();
     let mut records = datapath.manifest().lists.iter();
     let record = records.find(|record| record.source.name == list);
     record

@@ -18,7 +18,7 @@ use tracing::error;
 
 pub(super) use self::renew::stand_ins;
 use self::{renew::Renewal, warnings::LoggedWarnings};
-use super::{enforce, shared::Daemon, watch::files::FileWatch};
+use super::{enforce, enforcement::Enforcement, watch::files::FileWatch};
 
 /// The longest pause between checks for stale files, as the wall clock may be set meanwhile.
 const LONGEST: Duration = Duration::from_mins(10);
@@ -39,7 +39,7 @@ pub(super) struct FeedUpdater {
 
 impl FeedUpdater {
     /// Keeps the lists of the policy in force, made with these feeds, not before `made_at`.
-    pub(super) fn new(daemon: &Daemon, feeds: Feeds, made_at: Timestamp) -> Self {
+    pub(super) fn new(enforcement: &Enforcement, feeds: Feeds, made_at: Timestamp) -> Self {
         let mut updater = Self {
             watch: FileWatch::feeds([].into_iter()),
             changed: BTreeSet::new(),
@@ -48,7 +48,7 @@ impl FeedUpdater {
             states: Vec::new(),
             logged: LoggedWarnings::default(),
         };
-        updater.replace(daemon, feeds, made_at);
+        updater.replace(enforcement, feeds, made_at);
         updater
     }
 
@@ -57,9 +57,9 @@ impl FeedUpdater {
     }
 
     /// Continues with the policy now in force, made with these feeds, not before `made_at`.
-    pub(super) fn replace(&mut self, daemon: &Daemon, feeds: Feeds, made_at: Timestamp) {
+    pub(super) fn replace(&mut self, enforcement: &Enforcement, feeds: Feeds, made_at: Timestamp) {
         self.feeds = feeds;
-        let datapath = daemon.datapath();
+        let datapath = enforcement.datapath();
         let manifest = datapath.manifest();
         self.watch.replace(paths(&manifest.lists));
         // Files may have changed after they were read and before they were watched.
@@ -78,22 +78,22 @@ impl FeedUpdater {
     }
 
     /// Waits until [`Self::reread_changed`] has work to do. Cancel safe: loses no change if dropped while it waits.
-    pub(super) async fn wait_until_due(&mut self, daemon: &Daemon) {
-        while let Some(next_check_in) = self.next_check_in(daemon) {
+    pub(super) async fn wait_until_due(&mut self, enforcement: &Enforcement) {
+        while let Some(next_check_in) = self.next_check_in(enforcement) {
             tokio::select! {
                 changed = self.watch.changed() => self.changed.extend(changed),
-                () = daemon.settled.notified() => {}
+                () = enforcement.settled.notified() => {}
                 () = sleep(next_check_in) => {}
             }
         }
     }
 
     /// Returns how long to wait without a change of a file; `None`: there is work now.
-    fn next_check_in(&self, daemon: &Daemon) -> Option<Duration> {
-        if daemon.changes().deadline().is_some() {
+    fn next_check_in(&self, enforcement: &Enforcement) -> Option<Duration> {
+        if enforcement.changes().deadline().is_some() {
             return Some(LONGEST);
         }
-        let datapath = daemon.datapath();
+        let datapath = enforcement.datapath();
         let manifest = datapath.manifest();
         let now = wall_clock_now();
         let is_as_it_should = self.changed.is_empty()
@@ -109,19 +109,23 @@ impl FeedUpdater {
     }
 
     /// Reads the files that have changed, and puts changed lists in force.
-    pub(super) async fn reread_changed(&mut self, daemon: &Arc<Daemon>) {
-        let _alone = daemon.changing.lock().await;
+    pub(super) async fn reread_changed(&mut self, enforcement: &Arc<Enforcement>) {
+        let _alone = enforcement.changing.lock().await;
         // A policy may have begun to wait for confirmation since the check.
-        if daemon.changes().deadline().is_none() {
-            self.reread_changed_alone(daemon, Vec::new()).await;
+        if enforcement.changes().deadline().is_none() {
+            self.reread_changed_alone(enforcement, Vec::new()).await;
         }
     }
 
     /// Does the same under the lock on policy changes. Contents with one of the `accepted` digests may have grown or
     /// shrunk by any amount.
-    async fn reread_changed_alone(&mut self, daemon: &Arc<Daemon>, accepted: Vec<String>) {
+    async fn reread_changed_alone(
+        &mut self,
+        enforcement: &Arc<Enforcement>,
+        accepted: Vec<String>,
+    ) {
         let (records, lists) = {
-            let datapath = daemon.datapath();
+            let datapath = enforcement.datapath();
             let manifest = datapath.manifest();
             (manifest.lists.clone(), manifest.policy.lists.clone())
         };
@@ -153,13 +157,13 @@ impl FeedUpdater {
         self.feeds = feeds;
         let put_in_force = match lists {
             None => Ok(()),
-            Some(lists) => enforce::put_lists_in_force(daemon, lists, records.clone()).await,
+            Some(lists) => enforce::put_lists_in_force(enforcement, lists, records.clone()).await,
         };
         let records = match put_in_force {
             Ok(()) => records,
             Err(error) => {
                 error!("the lists stay as they are: {error}");
-                let mut records = daemon.datapath().manifest().lists.clone();
+                let mut records = enforcement.datapath().manifest().lists.clone();
                 for file in records.iter_mut().flat_map(|list| &mut list.files) {
                     if changed.contains(&file.path) {
                         file.kept_old = Some(format!("cannot be put in force: {error}"));
@@ -168,7 +172,7 @@ impl FeedUpdater {
                 records
             }
         };
-        let mut datapath = daemon.datapath_mut();
+        let mut datapath = enforcement.datapath_mut();
         datapath.record_lists(records.clone());
         let generation = datapath.manifest().generation;
         drop(datapath);

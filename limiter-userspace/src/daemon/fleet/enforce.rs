@@ -11,12 +11,13 @@ use limiter_policy::{
 };
 use tracing::{debug, warn};
 
-use super::{
-    bans::Seed,
-    updates::{self, Now},
-};
+use super::updates::{self, Now};
 use crate::{
-    daemon::{bans::BanError, guard::GuardError, shared::Daemon},
+    daemon::{
+        bans::{BanError, SharedBans},
+        guard::GuardError,
+        shared_datapath::SharedDatapath,
+    },
     guard::ProtectedAddresses,
 };
 
@@ -31,27 +32,18 @@ pub(super) struct RefusedBan {
     why: String,
 }
 
-/// The outcome of enforcing bans of other nodes.
-#[derive(Default)]
-pub(super) struct Enforcement {
-    /// The bans that are refused here.
-    pub(super) refused: Vec<RefusedBan>,
-    /// The bans that nothing forbids.
-    pub(super) allowed: Vec<BanId>,
-}
-
-/// Enforces the last update about some bans.
+/// Enforces the last update about some bans; returns the ones that are refused here.
 pub(super) fn enforce(
-    daemon: &Daemon,
+    bans: &SharedBans,
     map: &Replicated<BanState>,
     ids: &[BanId],
     protected: &Result<ProtectedAddresses, GuardError>,
-) -> Result<Enforcement, DatapathError> {
+) -> Result<Vec<RefusedBan>, DatapathError> {
     let now = Now::new();
-    daemon.with_bans(|datapath, bans| {
+    bans.change(|datapath, bans| {
         bans.skip_journal();
         let manifest = datapath.manifest();
-        let mut enforced = Enforcement::default();
+        let mut all_refused = Vec::new();
         for id in ids {
             let Some(entry) = map.get(id) else {
                 continue;
@@ -61,7 +53,6 @@ pub(super) fn enforce(
                 if let Ok(origin) = id.origin.parse::<Origin>() {
                     bans.unban(id.prefix, Some(&origin))?;
                 }
-                enforced.allowed.push(id.clone());
                 continue;
             };
             let refuse = |reason, why| RefusedBan {
@@ -77,19 +68,16 @@ pub(super) fn enforce(
             let never = manifest.policy.never_banned(id.prefix);
             let never = never.map(|never| refuse("never_ban", never.to_string()));
             if let Some(refused) = never.or(refusal) {
-                enforced.refused.push(refused);
+                all_refused.push(refused);
                 continue;
             }
             match bans.ban(&new) {
-                Ok(_) => {
-                    log_ban(id, entry);
-                    enforced.allowed.push(id.clone());
-                }
+                Ok(_) => log_ban(id, entry),
                 Err(BanError::Datapath(error)) => return Err(error),
-                Err(error) => enforced.refused.push(refuse("no_room", error.to_string())),
+                Err(error) => all_refused.push(refuse("no_room", error.to_string())),
             }
         }
-        Ok(enforced)
+        Ok(all_refused)
     })
 }
 
@@ -125,29 +113,30 @@ pub(super) fn log_refused(map: &Replicated<BanState>, refused: &[RefusedBan]) {
     }
 }
 
-/// Returns the active bans of this host, before it reads the store.
-pub(super) fn seeds(daemon: &Daemon) -> Result<Vec<(BanId, Seed)>, DatapathError> {
-    let datapath = daemon.datapath();
+/// Notes the active bans of this host, before it reads the store.
+pub(super) fn seed(
+    datapath: &SharedDatapath,
+    map: &mut Replicated<BanState>,
+) -> Result<(), DatapathError> {
+    let datapath = datapath.read();
     let Some(maps) = datapath.source_maps() else {
-        return Ok(Vec::new());
+        return Ok(());
     };
     let names = &datapath.manifest().names;
     let now = Now::new();
-    let (mut seeds, mut some, mut position) = (Vec::new(), Vec::new(), None);
+    let (mut some, mut position) = (Vec::new(), None);
     loop {
         position = maps.bans().read_some(position, &mut some)?;
-        let holding = some
+        for (key, ban) in some
             .drain(..)
-            .filter(|(_, ban)| ban.holds(now.monotonic_ns));
-        seeds.extend(holding.map(|(key, ban)| {
-            let seed = Seed {
-                since_ms: now.since_ms(&ban),
-                state: updates::made(&ban, now.until_ms(&ban), names),
-            };
-            (updates::id(prefix_of(&key), &ban), seed)
-        }));
+            .filter(|(_, ban)| ban.holds(now.monotonic_ns))
+        {
+            let id = updates::id(prefix_of(&key), &ban);
+            let state = updates::made(&ban, now.until_ms(&ban), names);
+            map.seed(id, now.since_ms(&ban), state);
+        }
         if position.is_none() {
-            return Ok(seeds);
+            return Ok(());
         }
     }
 }

@@ -10,12 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_fleet::rollout::RolloutId;
+use limiter_fleet::rollout::Rollouts;
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 use tracing::warn;
 
-use super::rollout::{Lead, OtherRollout};
 use crate::protocol::{FleetBrief, FleetNode, FleetStatus};
 
 /// The shortest interval between warnings about messages refused for one reason.
@@ -38,8 +37,7 @@ pub(in crate::daemon) struct Fleet {
     pub(super) leases_ending: Notify,
     /// Whether an operator has trusted or untrusted sources since the last check.
     changed_known: AtomicBool,
-    /// The last rollout that began here; `None`: none.
-    pub(super) lead: Mutex<Option<Lead>>,
+    pub(super) rollouts: Mutex<Rollouts>,
     report: Mutex<Report>,
 }
 
@@ -53,10 +51,6 @@ pub(super) struct Report {
     pub(super) heartbeats_at: Instant,
     /// When the log last had each reason for refused messages.
     logged: BTreeMap<&'static str, Instant>,
-    /// The newest rollout known to this node.
-    pub(super) newest_rollout: Option<RolloutId>,
-    /// The last known rollout of another node.
-    pub(super) other_rollout: Option<OtherRollout>,
 }
 
 impl Deref for Report {
@@ -97,19 +91,17 @@ impl Fleet {
             ..FleetStatus::default()
         };
         Self {
+            rollouts: Mutex::new(Rollouts::new(settings.node.clone(), None)),
             settings,
             changed: Arc::default(),
             ending: Notify::new(),
             leases_ending: Notify::new(),
             changed_known: AtomicBool::new(false),
-            lead: Mutex::default(),
             report: Mutex::new(Report {
                 status,
                 since: now,
                 heartbeats_at: now,
                 logged: BTreeMap::new(),
-                newest_rollout: None,
-                other_rollout: None,
             }),
         }
     }
@@ -127,13 +119,6 @@ impl Fleet {
             nodes: report.nodes(),
             ..report.status.clone()
         }
-    }
-
-    /// Returns the node with the newest rollout known to this node.
-    pub(in crate::daemon) fn leader_name(&self) -> Option<String> {
-        let report = self.report();
-        let newest = report.newest_rollout.as_ref();
-        newest.map(|rollout| rollout.node.to_string())
     }
 
     /// Records that an operator has trusted or untrusted sources.
@@ -168,30 +153,5 @@ impl Fleet {
     pub(super) fn report(&self) -> MutexGuard<'_, Report> {
         // A panic cannot leave the numbers inconsistent.
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-impl Fleet {
-    /// Returns a fleet without a store, of the node `a`.
-    pub(super) fn without_store() -> Self {
-        let name = |text: &str| text.try_into().expect("a name");
-        Self::new(Settings {
-            name: name("edge"),
-            node: name("a"),
-            nodes: 20,
-            store: limiter_policy::fleet::StoreAddress {
-                tls: false,
-                user: None,
-                endpoints: Vec::new(),
-                sentinel: None,
-                database: 0,
-            },
-            password_file: None,
-            key_file: "fleet.key".into(),
-            ca_file: None,
-            accept_policy: None,
-            known_sources: true,
-        })
     }
 }

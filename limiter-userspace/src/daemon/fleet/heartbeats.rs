@@ -35,10 +35,10 @@ impl Heartbeats {
     ) -> Result<(), SessionEnd> {
         // Read before the heartbeats, since nodes may read further in the meantime.
         let newest = store.newest(Map::Bans).await?;
-        self.newest.record(newest.parts(), Instant::now());
+        self.newest.record(newest, Instant::now());
         node.bans.check_end(newest);
         let most_bytes = Kind::Heartbeats.most_bytes();
-        let heartbeats = store.heartbeats(MOST, most_bytes).await?;
+        let heartbeats = store.all_values(Store::NODES, MOST, most_bytes).await?;
         let now = Now::new();
         let mut seen = BTreeMap::<String, Heartbeat>::new();
         for heartbeat in heartbeats.iter().take(MOST) {
@@ -49,7 +49,9 @@ impl Heartbeats {
                 continue;
             };
             if now.ms.saturating_sub(heartbeat.ms) > LONGEST_MS {
-                store.forget_heartbeat(heartbeat.node.as_str()).await?;
+                store
+                    .delete(Store::NODES, &[heartbeat.node.as_str()])
+                    .await?;
                 continue;
             }
             let name = heartbeat.node.to_string();
@@ -61,8 +63,9 @@ impl Heartbeats {
         self.check_duplicate(seen.get(&own));
         let heartbeat = node.heartbeat(now);
         let written = node.envelopes.heartbeats.write(&heartbeat);
-        let is_new = store.heartbeat(&own, &written).await?;
-        let is_emptied = is_new && self.last.is_some();
+        let field = own.as_str().into();
+        let new_fields = store.write(Store::NODES, &[(field, written)]).await?;
+        let is_emptied = new_fields > 0 && self.last.is_some();
         seen.insert(own, heartbeat.clone());
         self.last = Some(heartbeat);
         let at = Instant::now();

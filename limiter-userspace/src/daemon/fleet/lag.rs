@@ -9,18 +9,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A position in the stream, as in heartbeats.
-type Place = (u64, u64);
+use limiter_fleet::Position;
 
 /// The most remembered messages: one each five seconds, for an hour.
 const MOST: usize = 720;
 
 /// The newest messages seen so far, in order, each with the time when it was first seen.
 #[derive(Default)]
-pub(super) struct Newest(VecDeque<(Place, Instant)>);
+pub(super) struct Newest(VecDeque<(Position, Instant)>);
 
 impl Newest {
-    pub(super) fn record(&mut self, newest: Place, now: Instant) {
+    pub(super) fn record(&mut self, newest: Position, now: Instant) {
         if self.0.back().is_some_and(|(last, _)| *last >= newest) {
             return;
         }
@@ -32,9 +31,9 @@ impl Newest {
 
     /// Returns how long the oldest unread message has been there, as far as remembered; 0: the node has
     /// read all.
-    pub(super) fn lag(&self, read: Place, now: Instant) -> Duration {
+    pub(super) fn lag(&self, read: Position, now: Instant) -> Duration {
         let mut newest = self.0.iter();
-        let unread = newest.find(|(place, _)| *place > read);
+        let unread = newest.find(|(position, _)| *position > read);
         unread.map_or(Duration::ZERO, |(_, since)| {
             now.saturating_duration_since(*since)
         })
@@ -45,8 +44,8 @@ impl Newest {
 mod tests {
     use super::*;
 
-    const fn at(ms: u64) -> Place {
-        (ms, 0)
+    const fn at(ms: u64) -> Position {
+        Position { ms, number: 0 }
     }
 
     #[test]
@@ -62,7 +61,7 @@ mod tests {
         newest.record(at(200), after(15));
         assert_eq!(newest.lag(at(99), after(20)), Duration::from_secs(20));
         assert_eq!(newest.lag(at(100), after(20)), Duration::from_secs(5));
-        let next = (200, 1);
+        let next = Position { ms: 200, number: 1 };
         for read in [at(200), next, at(u64::MAX)] {
             assert_eq!(newest.lag(read, after(20)), Duration::ZERO);
         }

@@ -3,12 +3,11 @@
 //!
 //! A thread with its own runtime is the node (`node.rs`). It exchanges its changes with other nodes through a
 //! store (`session.rs`), as two maps that all nodes hold (`replica.rs`): bans (`bans.rs`), from the journal of
-//! bans, and known sources (`sources/`), from scans of the kernel's table. `limiter-fleet` orders and checks
+//! bans, and known sources (`sources/`), from sweeps of the kernel's table. `limiter-fleet` orders and checks
 //! the updates. This node's guard and policy decide which of them it enforces (`enforce.rs`). Without a
 //! store, enforcement stays as it is, and local changes wait, one entry per key. `leases/` is this node's part
-//! in shared budgets, and `rollout/` in rollouts.
+//! in shared budgets, and `rollout.rs` in rollouts.
 
-mod access;
 mod bans;
 mod enforce;
 mod handle;
@@ -45,10 +44,9 @@ use tracing::{info, warn};
 pub(super) use self::{
     handle::{Fleet, NoFleet},
     leases::start as start_leases,
-    rollout::RolloutError,
 };
 use self::{jitter::jittered, node::Node, session_end::SessionEnd};
-use super::{shared::Daemon, worker::Worker};
+use super::{bans::SharedBans, enforcement::Enforcement, guard::Guard, worker::Worker};
 
 /// The pause before the first reconnection.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -61,39 +59,50 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const ALIVE: Duration = Duration::from_millis(500);
 
 /// Starts the thread, from the runtime of the rest of the daemon. The store may be down.
-pub(super) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>, keys: &Keys) -> io::Result<Worker> {
+pub(super) fn start(
+    enforcement: &Arc<Enforcement>,
+    (bans, guard): (Arc<SharedBans>, Arc<Guard>),
+    fleet: &Arc<Fleet>,
+    keys: &Keys,
+) -> io::Result<Worker> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let others = Handle::current();
     let changed = Arc::clone(&fleet.changed);
     // The journal has every change from now on; earlier bans are in the table.
-    daemon.bans.ban_index().keep_journal(changed);
-    let node = Node::new(Arc::clone(daemon), Arc::clone(fleet), keys, others);
+    bans.index().keep_journal(changed);
+    let node = Node::new(
+        Arc::clone(enforcement),
+        (bans, guard),
+        Arc::clone(fleet),
+        keys,
+        others,
+    );
     let ending = Arc::clone(fleet);
-    let (daemon, fleet) = (Arc::clone(daemon), Arc::clone(fleet));
+    let (watchdog, fleet) = (Arc::clone(&enforcement.watchdog), Arc::clone(fleet));
     Worker::start(
         "fleet",
         move || {
-            daemon.watchdog.fleet.check_in();
+            watchdog.fleet.check_in();
             runtime.block_on(async {
                 let mut living = pin!(live(node));
                 loop {
                     tokio::select! {
                         never = &mut living => match never {},
                         () = fleet.ending.notified() => return,
-                        () = sleep(ALIVE) => daemon.watchdog.fleet.check_in(),
+                        () = sleep(ALIVE) => watchdog.fleet.check_in(),
                     }
                 }
             });
             // A name look-up may take long; do not wait for it.
             runtime.shutdown_background();
-            daemon.watchdog.fleet.end();
+            watchdog.fleet.end();
         },
         move || ending.ending.notify_one(),
     )
 }
 
 async fn live(mut node: Node) -> Infallible {
-    node.bans.shared.begin();
+    node.bans.begin();
     let fleet = Arc::clone(&node.fleet);
     let mut pause = FIRST_PAUSE;
     loop {

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use limiter_common::name_hash::NameKeys;
 use limiter_fleet::{Envelope, Heartbeat, Keys, Kind, Name};
-use limiter_fleet_store::Position;
 use limiter_policy::policy;
 use tokio::runtime::Handle;
 use tracing::{info, warn};
 
 use super::{
-    bans::Bans, handle::Fleet, key_file::KeyFile, replica::Replica, rollout::Rollouts,
+    bans::Bans, handle::Fleet, key_file::KeyFile, replica::Replica, rollout::RolloutWork,
     sources::Sources, updates::Now, warnings::Warnings,
 };
-use crate::daemon::shared::Daemon;
+use crate::daemon::{bans::SharedBans, enforcement::Enforcement, guard::Guard};
 
 /// The envelopes of messages outside of replicated maps.
 pub(super) struct Envelopes {
@@ -34,7 +33,7 @@ impl Envelopes {
 }
 
 pub(super) struct Node {
-    pub(super) daemon: Arc<Daemon>,
+    pub(super) enforcement: Arc<Enforcement>,
     pub(super) fleet: Arc<Fleet>,
     /// The runtime of the rest of the daemon, where the guard queries the kernel.
     pub(super) others: Handle,
@@ -42,8 +41,7 @@ pub(super) struct Node {
     /// `None`: this node does not share known sources.
     pub(super) sources: Option<Replica<Sources>>,
     pub(super) envelopes: Envelopes,
-    /// Its part in rollouts.
-    pub(super) rollouts: Rollouts,
+    pub(super) rollout_work: RolloutWork,
     /// Whether a response was too long: then the node reads little at once.
     pub(super) is_careful: bool,
     /// The reasons logged since there was a connection.
@@ -54,22 +52,28 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>, keys: &Keys, others: Handle) -> Self {
-        let bans = Bans::new(Arc::clone(&daemon), Arc::clone(&fleet), others.clone());
+    pub(super) fn new(
+        enforcement: Arc<Enforcement>,
+        (bans, guard): (Arc<SharedBans>, Arc<Guard>),
+        fleet: Arc<Fleet>,
+        keys: &Keys,
+        others: Handle,
+    ) -> Self {
+        let bans = Bans::new(bans, guard, Arc::clone(&fleet), others.clone());
         let sources = fleet.settings.known_sources.then(|| {
-            let sources = Sources::new(Arc::clone(&daemon), Arc::clone(&fleet));
+            let sources = Sources::new(Arc::clone(&enforcement.datapath), Arc::clone(&fleet));
             Replica::new(sources, &fleet, keys)
         });
         Self {
             bans: Replica::new(bans, &fleet, keys),
             sources,
             envelopes: Envelopes::new(&fleet.settings.name, keys),
-            rollouts: Rollouts::new(&daemon, &fleet),
+            rollout_work: RolloutWork::new(&enforcement, &fleet),
             is_careful: false,
             warnings: Warnings::default(),
             key_file: KeyFile::new(&fleet.settings.key_file),
             policy: (0, 0),
-            daemon,
+            enforcement,
             fleet,
             others,
         }
@@ -83,7 +87,7 @@ impl Node {
 
     /// Returns this node's heartbeat.
     pub(super) fn heartbeat(&mut self, now: Now) -> Heartbeat {
-        let datapath = self.daemon.datapath();
+        let datapath = self.enforcement.datapath();
         let manifest = datapath.manifest();
         if self.policy.0 != manifest.generation {
             let mut digest = policy::digest(&manifest.policy);
@@ -99,9 +103,7 @@ impl Node {
             version: Heartbeat::version(env!("CARGO_PKG_VERSION")),
             policy: self.policy.1,
             ms: now.ms,
-            read: (self.bans.after)
-                .filter(|_| self.bans.has_read)
-                .map(Position::parts),
+            read: self.bans.after.filter(|_| self.bans.has_read),
         }
     }
 
@@ -132,7 +134,7 @@ impl Node {
 
     /// Warns if the policy in force still numbers names with an earlier key.
     fn compare_names_key(&self, keys: &Keys) {
-        let datapath = self.daemon.datapath();
+        let datapath = self.enforcement.datapath();
         let manifest = datapath.manifest();
         let by_keys = NameKeys::new(&self.fleet.settings.names_key(keys));
         if manifest.policy.needs_names_alike()

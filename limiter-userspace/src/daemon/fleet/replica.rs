@@ -14,13 +14,16 @@ use std::{
 };
 
 use limiter_fleet::{
-    Envelope, Keys, Kind, OpenError,
-    replicated::{MOST_UPDATES, MergeOutcome, Replicated, Update, UpdateRefusal, Value},
+    Envelope, Keys, Position, Refusal,
+    replicated::{MOST_UPDATES, MergeOutcome, Replicated, Update, Value},
 };
-use limiter_fleet_store::{Map, News, Position, Store, StoreError};
+use limiter_fleet_store::{Map, News, Store, StoreError};
 use tracing::{info, warn};
 
 use super::{handle::Fleet, session_end::SessionEnd, updates::Now};
+
+/// How many ticks of a session lie between two searches for ended entries.
+pub(super) const TIDY_TICKS: u64 = 120;
 
 /// The shortest pause between readings of the hash instead of the stream.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -35,22 +38,17 @@ pub(super) trait Shared {
     /// The map in the store.
     const MAP: Map;
 
-    /// The kind of its messages.
-    const KIND: Kind;
-
-    /// Takes an authenticated update of another node. [`MergeOutcome::New`]: it must be enforced.
-    fn take(
-        &mut self,
-        map: &mut Replicated<Self::Value>,
-        update: Update<Self::Value>,
-        now: Now,
-    ) -> Result<MergeOutcome, UpdateRefusal>;
+    /// Returns the setting of this host that updates are checked by.
+    fn context(&self) -> <Self::Value as Value>::Context;
 
     /// Enforces the last updates of some keys on this host.
     async fn enforce(&mut self, map: &Replicated<Self::Value>, keys: Vec<Key<Self>>);
 
     /// Returns why a message that is not from the fleet is refused, as in metrics.
-    fn unreadable(error: OpenError) -> &'static str;
+    fn unreadable(refusal: Refusal) -> &'static str;
+
+    /// Counts an update for which the map has no room.
+    fn refuse_full(&self);
 }
 
 pub(super) type Key<S> = <<S as Shared>::Value as Value>::Key;
@@ -85,7 +83,7 @@ impl<S: Shared> Replica<S> {
             shared,
             map: Replicated::new(fleet.settings.node.clone()),
             fleet: Arc::clone(fleet),
-            envelope: Envelope::new(S::KIND, &fleet.settings.name, keys),
+            envelope: Envelope::new(S::Value::KIND, &fleet.settings.name, keys),
             has_read: false,
             after: None,
             reading: None,
@@ -109,13 +107,13 @@ impl<S: Shared> Replica<S> {
         self.reading.is_some()
     }
 
-    /// Returns whether there is something to read, to send or to compare at once.
+    /// Returns whether there is something to read or to send at once.
     pub(super) fn has_work(&self) -> bool {
-        self.is_reading() || self.after.is_some() && self.map.is_behind()
+        self.is_reading() || self.after.is_some() && self.map.unsent() > 0
     }
 
     pub(super) fn rekey(&mut self, keys: &Keys) {
-        self.envelope = Envelope::new(S::KIND, &self.fleet.settings.name, keys);
+        self.envelope = Envelope::new(S::Value::KIND, &self.fleet.settings.name, keys);
     }
 
     /// Follows the stream from its end, and begins to read the whole hash.
@@ -138,23 +136,17 @@ impl<S: Shared> Replica<S> {
         let Some(mut reading) = self.reading.take() else {
             return Ok(false);
         };
-        let page = store.page(S::MAP, reading.cursor).await?;
+        let page = store.page(S::MAP.hash(), reading.cursor).await?;
         reading.cursor = page.cursor;
         reading.fields += page.fields.len();
-        let now = Now::new();
         let (mut due, mut useless) = (Vec::new(), Vec::new());
         for (field, value) in page.fields {
             let is_current = self.envelope.is_current(&value);
-            let mut is_useless = value.len() > S::KIND.most_bytes();
-            for update in self.open(&value) {
-                let key = update.key.clone();
-                let taken = self.take(update, now);
-                is_useless |= taken == Some(MergeOutcome::Over);
-                if is_current && matches!(taken, Some(MergeOutcome::New | MergeOutcome::Known)) {
+            let mut is_useless = value.len() > S::Value::KIND.most_bytes();
+            for (key, outcome) in self.take(&value, &mut due) {
+                is_useless |= outcome == MergeOutcome::Over;
+                if is_current && matches!(outcome, MergeOutcome::New | MergeOutcome::Known) {
                     self.map.found(&key);
-                }
-                if taken == Some(MergeOutcome::New) {
-                    due.push(key);
                 }
             }
             if is_useless {
@@ -163,7 +155,7 @@ impl<S: Shared> Replica<S> {
         }
         self.shared.enforce(&self.map, due).await;
         if !useless.is_empty() {
-            store.forget(S::MAP, &useless).await?;
+            store.delete(S::MAP.hash(), &useless).await?;
         }
         // A scan may return fields twice; but the hash may also have been flooded.
         if reading.cursor != 0 && reading.fields <= 4 * S::Value::MOST {
@@ -205,24 +197,19 @@ impl<S: Shared> Replica<S> {
 
     /// Takes messages of the stream.
     pub(super) async fn receive(&mut self, news: News) {
-        let now = Now::new();
         let mut due = Vec::new();
         for message in &news.messages {
-            for update in self.open(message) {
-                let key = update.key.clone();
-                let stamp_ms = update.stamp.ms;
-                match self.take(update, now) {
-                    Some(MergeOutcome::New) => {
-                        if S::MAP == Map::Bans {
-                            let delay = now.ms.saturating_sub(stamp_ms);
-                            self.fleet.report().delay_ns = Some(delay.saturating_mul(1_000_000));
-                        }
-                        due.push(key);
-                    }
-                    Some(MergeOutcome::Older) => self.map.doubt(key),
-                    Some(MergeOutcome::Known | MergeOutcome::Over | MergeOutcome::Full) | None => {}
+            for (key, outcome) in self.take(message, &mut due) {
+                if outcome == MergeOutcome::Older {
+                    self.map.doubt(key);
                 }
             }
+        }
+        if S::MAP == Map::Bans
+            && let Some(entry) = due.last().and_then(|key| self.map.get(key))
+        {
+            let delay_ms = Now::new().ms.saturating_sub(entry.stamp.ms);
+            self.fleet.report().delay_ns = Some(delay_ms.saturating_mul(1_000_000));
         }
         self.shared.enforce(&self.map, due).await;
         if let Some(next) = news.next {
@@ -231,79 +218,67 @@ impl<S: Shared> Replica<S> {
         }
     }
 
-    /// Sends some of the updates that the store lacks, and compares some that it may lack.
+    /// Sends some of the updates that the store lacks. Compares them before: another node may have sent them, or a later
+    /// update, which wins.
     pub(super) async fn send(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
-        let mut most = MOST_UPDATES;
-        if self.is_reading() {
-            // The store may have later updates that the reading has not come to yet: these win.
-            let keys = self.map.first_unsent(store.at_once());
-            let (count, unsent) = (keys.len(), self.map.unsent());
-            self.compare(store, keys).await?;
-            most = count + self.map.unsent() - unsent;
-        }
-        let updates = self.map.next_unsent(most);
-        if !updates.is_empty() {
-            let values = updates.iter().map(|update| {
-                let value = self.envelope.write(slice::from_ref(update));
-                (field::<S>(&update.key), value)
-            });
-            let values: Vec<_> = values.collect();
-            let sent = if self.again.is_some() {
-                store.keep(S::MAP, &values).await
-            } else {
-                let message = self.envelope.write(&updates);
-                store.publish(S::MAP, &values, &message).await
-            };
-            let count = updates.len() as u64;
-            if sent.is_err() {
-                for update in updates {
-                    self.map.send_again(update.key);
-                }
-            }
-            match sent {
-                Ok(()) if S::MAP == Map::Bans => self.fleet.report().sent += count,
-                Ok(()) => {}
-                Err(error @ StoreError::Store(_)) => {
-                    let newest = store.newest(S::MAP).await?;
-                    if newest < Position::LAST {
-                        return Err(error.into());
-                    }
-                    self.check_end(newest);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let doubted = self.map.next_doubted(store.at_once());
-        self.compare(store, doubted).await
-    }
-
-    /// Compares some updates with the store, and sends the ones that it lacks: another node may have done so
-    /// meanwhile.
-    async fn compare(&mut self, store: &mut Store, keys: Vec<Key<S>>) -> Result<(), SessionEnd> {
+        let keys = self.map.first_unsent(store.at_once().min(MOST_UPDATES));
         if keys.is_empty() {
             return Ok(());
         }
         let fields: Vec<_> = keys.iter().map(field::<S>).collect();
-        let values = store.values(S::MAP, &fields).await?;
-        let now = Now::new();
+        let values = store.values(S::MAP.hash(), &fields).await?;
         let mut due = Vec::new();
-        for (key, value) in keys.into_iter().zip(values) {
+        for (key, value) in keys.iter().zip(values) {
             let value = value.unwrap_or_default();
+            if value.is_empty() {
+                continue;
+            }
             let is_current = self.envelope.is_current(&value);
-            let updates = if value.is_empty() {
-                Vec::new()
-            } else {
-                self.open(&value)
-            };
-            let update = updates.into_iter().find(|update| update.key == key);
-            match update.and_then(|update| self.take(update, now)) {
-                Some(MergeOutcome::New) => due.push(key),
-                Some(MergeOutcome::Known) if is_current => {}
-                Some(MergeOutcome::Over | MergeOutcome::Full) => {}
-                Some(MergeOutcome::Known | MergeOutcome::Older) | None => self.map.send_again(key),
+            let outcomes = self.take(&value, &mut due).into_iter();
+            for (_, outcome) in outcomes.filter(|(taken, _)| taken == key) {
+                match outcome {
+                    MergeOutcome::Known if !is_current => {}
+                    MergeOutcome::Older => {}
+                    MergeOutcome::New | MergeOutcome::Known => self.map.found(key),
+                    MergeOutcome::Over | MergeOutcome::Full => self.map.sent(key),
+                }
             }
         }
         self.shared.enforce(&self.map, due).await;
+        let updates = keys.iter().filter_map(|key| self.map.unsent_update(key));
+        let updates: Vec<_> = updates.collect();
+        if updates.is_empty() {
+            return Ok(());
+        }
+        let values = updates.iter().map(|update| {
+            let value = self.envelope.write(slice::from_ref(update));
+            (field::<S>(&update.key), value)
+        });
+        let values: Vec<_> = values.collect();
+        let sent = if self.again.is_some() {
+            store.write(S::MAP.hash(), &values).await.map(|_| ())
+        } else {
+            let message = self.envelope.write(&updates);
+            store.publish(S::MAP, &values, &message).await
+        };
+        match sent {
+            Ok(()) => {
+                for update in &updates {
+                    self.map.sent(&update.key);
+                }
+                if S::MAP == Map::Bans {
+                    self.fleet.report().sent += updates.len() as u64;
+                }
+            }
+            Err(error @ StoreError::Failed(_)) => {
+                let newest = store.newest(S::MAP).await?;
+                if newest < Position::LAST {
+                    return Err(error.into());
+                }
+                self.check_end(newest);
+            }
+            Err(error) => return Err(error.into()),
+        }
         Ok(())
     }
 
@@ -312,31 +287,42 @@ impl<S: Shared> Replica<S> {
         let over = self.map.forget(Now::new().ms);
         for some in over.chunks(MOST_UPDATES) {
             let fields: Vec<_> = some.iter().map(field::<S>).collect();
-            store.forget(S::MAP, &fields).await?;
+            store.delete(S::MAP.hash(), &fields).await?;
         }
         Ok(over)
     }
 
-    /// Opens a message; counts it if it is not from the fleet.
-    fn open(&self, message: &[u8]) -> Vec<Update<S::Value>> {
-        let read = self.envelope.read::<Vec<Update<S::Value>>>(message);
-        let read = read.and_then(|updates| {
-            let has_room = updates.len() <= MOST_UPDATES;
-            has_room.then_some(updates).ok_or(OpenError::Body)
-        });
-        read.unwrap_or_else(|error| {
-            self.fleet
-                .refuse_message(S::unreadable(error), &error.to_string());
-            Vec::new()
-        })
-    }
-
-    /// Takes an update; counts it if it is refused.
-    fn take(&mut self, update: Update<S::Value>, now: Now) -> Option<MergeOutcome> {
-        let taken = self.shared.take(&mut self.map, update, now);
-        taken
-            .inspect_err(|wrong| self.fleet.refuse_message(wrong.name, wrong.why))
-            .ok()
+    /// Takes the updates of a message, and counts refusals; returns the others' outcomes. Adds the keys of new ones to
+    /// `due`, to be enforced.
+    fn take(&mut self, message: &[u8], due: &mut Vec<Key<S>>) -> Vec<(Key<S>, MergeOutcome)> {
+        let updates = match Update::<S::Value>::read_all(&self.envelope, message) {
+            Ok(updates) => updates,
+            Err(refusal) => {
+                let name = S::unreadable(refusal);
+                self.fleet.refuse_message(name, &refusal.to_string());
+                return Vec::new();
+            }
+        };
+        let now_ms = Now::new().ms;
+        let mut outcomes = Vec::new();
+        for update in updates {
+            if let Err(refusal) = S::Value::check(&update, self.shared.context(), now_ms) {
+                (self.fleet).refuse_message(refusal.name(), &refusal.to_string());
+                continue;
+            }
+            let key = update.key.clone();
+            let outcome = self.map.take(update, now_ms);
+            match outcome {
+                MergeOutcome::New => due.push(key.clone()),
+                MergeOutcome::Full => self.shared.refuse_full(),
+                MergeOutcome::Known | MergeOutcome::Older | MergeOutcome::Over => {}
+            }
+            if S::MAP == Map::Bans && outcome == MergeOutcome::New {
+                self.fleet.report().received += 1;
+            }
+            outcomes.push((key, outcome));
+        }
+        outcomes
     }
 }
 

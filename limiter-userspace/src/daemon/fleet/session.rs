@@ -1,15 +1,17 @@
 //! A connection to the store, from its beginning to its loss. It serves bans, known sources, heartbeats and
 //! rollouts.
 
-use std::{convert::Infallible, future::ready, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
-use limiter_fleet_store::{Map, News, Position, Store, StoreError};
-use tokio::time::{MissedTickBehavior, interval};
+use limiter_fleet::Position;
+use limiter_fleet_store::{Map, News, Store, StoreError};
+use tokio::{
+    task::yield_now,
+    time::{MissedTickBehavior, interval},
+};
 use tracing::info;
 
-use super::{
-    access, heartbeats::Heartbeats, node::Node, replica::Replica, session_end::SessionEnd,
-};
+use super::{heartbeats::Heartbeats, node::Node, replica::TIDY_TICKS, session_end::SessionEnd};
 
 /// How often to check for work.
 const TICK: Duration = Duration::from_millis(500);
@@ -20,15 +22,12 @@ const ROLLOUT_TICKS: u64 = 2;
 /// How many ticks lie between two heartbeats.
 const HEARTBEAT_TICKS: u64 = 10;
 
-/// How many ticks lie between two searches for ended entries.
-const TIDY_TICKS: u64 = 120;
-
 impl Node {
     /// Connects, and stays connected until an error.
     pub(super) async fn session(&mut self) -> Result<Infallible, SessionEnd> {
         self.record_changes();
         self.renew_keys();
-        let access = access::of(&self.fleet.settings)?;
+        let access = self.fleet.settings.access()?;
         let name = self.fleet.settings.name.to_string();
         let mut store = Store::connect(&access, &name, self.is_careful).await?;
         let reader = Store::connect(&access, &name, self.is_careful).await?;
@@ -39,24 +38,27 @@ impl Node {
             // A store that refuses writes is useless: its disk may be full, or a right missing. Read it once
             // nevertheless.
             while !self.bans.read_page(&mut store).await? {}
-            self.bans.shared.record_seeds(&mut self.bans.map);
+            self.bans.map.record_seeds();
         }
         usable?;
         let fleet = Arc::clone(&self.fleet);
         let mut reading = pin!(read(reader, self.followed()));
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut tick = 1;
+        let mut tick = 0;
         loop {
             let sources = self.sources.as_ref();
-            let has_work = self.bans.has_work() || sources.is_some_and(Replica::has_work);
+            let has_work = self.bans.has_work()
+                || sources.is_some_and(|sources| sources.has_work() || sources.is_sweeping());
+            let mut is_tick = false;
             // No branch may starve another, even if the store is so slow that a tick is always due, or the
             // stream always has messages.
             tokio::select! {
                 () = fleet.changed.notified() => self.record_changes(),
                 _ = ticks.tick() => {
-                    self.tick(&mut store, &mut heartbeats, tick).await?;
                     tick += 1;
+                    is_tick = true;
+                    self.tick(&mut store, &mut heartbeats, tick).await?;
                 }
                 (reader, maps, news) = &mut reading => {
                     for (map, news) in maps.into_iter().zip(news?) {
@@ -64,28 +66,18 @@ impl Node {
                     }
                     reading.set(read(reader, self.followed()));
                 }
-                () = ready(()), if has_work => {}
+                () = yield_now(), if has_work => {}
             }
             self.bans.send(&mut store).await?;
-            self.send_sources(&mut store).await?;
-            self.read_page(&mut store).await?;
-            self.publish();
-        }
-    }
-
-    /// Reads a page of one map, bans first. Only one in each turn of the session: new bans must not wait until
-    /// half a million known sources are read.
-    async fn read_page(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
-        if self.bans.is_reading() {
-            if self.bans.read_page(store).await? && !self.fleet.report().connected {
-                self.bans.shared.record_seeds(&mut self.bans.map);
+            let reads_bans = self.bans.is_reading();
+            if self.bans.read_page(&mut store).await? && !fleet.report().connected {
+                self.bans.map.record_seeds();
                 self.connected();
             }
-        } else if let Some(sources) = &mut self.sources {
-            let read = sources.read_sources(store).await;
-            self.tolerate(read)?;
+            self.share_sources(&mut store, is_tick.then_some(tick), !reads_bans)
+                .await?;
+            self.publish();
         }
-        Ok(())
     }
 
     async fn check_store(
@@ -104,23 +96,21 @@ impl Node {
         heartbeats: &mut Heartbeats,
         tick: u64,
     ) -> Result<(), SessionEnd> {
+        if self.renew_keys() {
+            return Err(SessionEnd::Rekeyed);
+        }
         if tick.is_multiple_of(HEARTBEAT_TICKS) {
-            if self.renew_keys() {
-                return Err(SessionEnd::Rekeyed);
-            }
             self.count();
             heartbeats.exchange(self, store).await?;
         }
         if tick.is_multiple_of(ROLLOUT_TICKS) {
             self.exchange_rollouts(store).await?;
         }
-        let is_tidy = tick.is_multiple_of(TIDY_TICKS);
-        if is_tidy {
+        if tick.is_multiple_of(TIDY_TICKS) {
             self.bans.forget(store).await?;
             self.bans.shared.retry(&self.bans.map).await;
         }
-        self.bans.read_again(store).await?;
-        self.share_sources(store, tick, is_tidy).await
+        self.bans.read_again(store).await
     }
 
     async fn receive(&mut self, map: Map, news: News) {
@@ -131,33 +121,22 @@ impl Node {
         }
     }
 
-    /// Shares known sources, if the policy in force uses standing. Without a right to them, the rest of the
-    /// session goes on.
+    /// Shares known sources: in a tick, and if there is work. Without a right to them, bans go on.
     async fn share_sources(
         &mut self,
         store: &mut Store,
-        tick: u64,
-        is_tidy: bool,
+        tick: Option<u64>,
+        may_read: bool,
     ) -> Result<(), SessionEnd> {
         let Some(sources) = &mut self.sources else {
             return Ok(());
         };
-        if !sources.follow_policy() {
-            self.fleet.report().sources = None;
-            return Ok(());
-        }
-        let shared = sources.share(store, tick, is_tidy).await;
-        self.tolerate(shared)
-    }
-
-    /// Sends known sources that the store lacks.
-    async fn send_sources(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
-        match &mut self.sources {
-            Some(sources) if sources.after.is_some() => {
-                let sent = sources.send(store).await;
-                self.tolerate(sent)
+        match sources.share(store, tick, may_read).await {
+            Err(SessionEnd::Store(denied @ StoreError::Denied { .. })) => {
+                sources.stop(&denied.to_string());
+                Ok(())
             }
-            _ => Ok(()),
+            shared => shared,
         }
     }
 
@@ -170,16 +149,6 @@ impl Node {
             {
                 sources.stop(why);
             }
-        }
-    }
-
-    fn tolerate(&mut self, result: Result<(), SessionEnd>) -> Result<(), SessionEnd> {
-        match (result, &mut self.sources) {
-            (Err(SessionEnd::Store(StoreError::Denied(denied))), Some(sources)) => {
-                sources.stop(&denied.to_string());
-                Ok(())
-            }
-            (result, _) => result,
         }
     }
 

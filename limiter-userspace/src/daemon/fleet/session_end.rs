@@ -1,20 +1,16 @@
 //! The end of a session.
 
-use limiter_fleet_store::{ConnectError, StoreError};
+use limiter_fleet_store::StoreError;
+use limiter_policy::fleet::AccessError;
 use thiserror::Error;
-
-use super::access::AccessError;
 
 /// Why a session has ended.
 #[derive(Debug, Error)]
 pub(super) enum SessionEnd {
-    /// There is no connection.
-    #[error("{0}")]
-    Connect(#[from] ConnectError),
     /// The store has not executed a command.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// A file for reaching the store cannot be read.
+    /// A file for entering the store cannot be read.
     #[error("{0}")]
     Access(#[from] AccessError),
     /// The store has lost its data.

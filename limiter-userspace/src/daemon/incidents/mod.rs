@@ -21,7 +21,8 @@ pub(super) use self::recent::RecentIncidents;
 use self::{event::Event, tracker::Incidents};
 use super::{
     pace::{LONGEST_PAUSE, cpu_time, pause_after},
-    shared::Daemon,
+    shared_datapath::SharedDatapath,
+    texts::Texts,
 };
 
 /// How long a source must go without a drop for its incident to end.
@@ -34,11 +35,17 @@ const PAUSE: Duration = Duration::from_secs(1);
 const CPU_DIVISOR: u32 = 100;
 
 /// Logs incidents, forever.
-pub(super) async fn watch(daemon: &Arc<Daemon>, quiet: Duration) -> Infallible {
+pub(super) async fn watch(
+    datapath: &Arc<SharedDatapath>,
+    texts: &Arc<Texts>,
+    recent: &Arc<RecentIncidents>,
+    quiet: Duration,
+) -> Infallible {
     let mut incidents = Incidents::new(quiet, monotonic_now());
     loop {
-        let polling = Arc::clone(daemon);
-        let polled = spawn_blocking(move || round(&polling, incidents));
+        let (datapath, texts, recent) =
+            (Arc::clone(datapath), Arc::clone(texts), Arc::clone(recent));
+        let polled = spawn_blocking(move || round(&datapath, &texts, &recent, incidents));
         let pause;
         (incidents, pause) = polled.await.unwrap_or_else(|error| {
             error!("logging who is dropped has failed and starts over: {error}");
@@ -49,18 +56,23 @@ pub(super) async fn watch(daemon: &Arc<Daemon>, quiet: Duration) -> Infallible {
 }
 
 /// Polls once; also returns the pause until the next poll.
-fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
+fn round(
+    datapath: &SharedDatapath,
+    texts: &Texts,
+    recent: &RecentIncidents,
+    mut incidents: Incidents,
+) -> (Incidents, Duration) {
     let begun = cpu_time();
-    let pause = match poll(daemon, &mut incidents) {
+    let pause = match poll(datapath, &mut incidents) {
         Ok(events) => {
-            let datapath = daemon.datapath();
+            let datapath = datapath.read();
             if events.iter().any(Event::is_of_name) {
                 // The first refused packets of an incident may have brought the text of their name.
-                daemon.texts.read(&datapath);
+                texts.read(&datapath);
             }
             for event in events {
-                let text = event.log(&datapath, &daemon.texts);
-                daemon.incidents.add(IncidentLine {
+                let text = event.log(&datapath, texts);
+                recent.add(IncidentLine {
                     at: wall_clock_now(),
                     began: event.is_beginning(),
                     text,
@@ -76,8 +88,8 @@ fn round(daemon: &Daemon, mut incidents: Incidents) -> (Incidents, Duration) {
     (incidents, pause)
 }
 
-fn poll(daemon: &Daemon, incidents: &mut Incidents) -> Result<Vec<Event>, DatapathError> {
-    let datapath = daemon.datapath();
+fn poll(datapath: &SharedDatapath, incidents: &mut Incidents) -> Result<Vec<Event>, DatapathError> {
+    let datapath = datapath.read();
     let now_ns = monotonic_now();
     let limits = datapath.manifest().policy.limits.iter();
     let dropped = limits

@@ -13,17 +13,17 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::task::spawn_blocking;
 
 pub(super) use self::table::Texts;
-use super::shared::Daemon;
+use super::shared_datapath::SharedDatapath;
 
 /// How often questions are read: the kernel's map has room for 230.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Reads the programs' reports, forever.
-pub(super) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
+pub(super) async fn maintain(datapath: &Arc<SharedDatapath>, texts: &Arc<Texts>) -> Infallible {
     loop {
-        let reading = Arc::clone(daemon);
+        let (datapath, texts) = (Arc::clone(datapath), Arc::clone(texts));
         // If it fails, names are shown by their numbers.
-        let _ = spawn_blocking(move || reading.texts.read(&reading.datapath())).await;
+        let _ = spawn_blocking(move || texts.read(&datapath.read())).await;
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -19,7 +19,7 @@ use tokio::{
 use tracing::{error, info, warn};
 
 use crate::{
-    daemon::{messages::log_attached, shared::Daemon},
+    daemon::{enforcement::Enforcement, messages::log_attached},
     fit::{self, Misfit, SkippedInterface},
 };
 
@@ -31,7 +31,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 const SHORT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Polls the interfaces whenever they change.
-pub(in crate::daemon) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
+pub(in crate::daemon) async fn maintain(enforcement: &Arc<Enforcement>) -> Infallible {
     let mut events = match Events::open().await {
         Ok(events) => Some(events),
         Err(error) => {
@@ -41,8 +41,8 @@ pub(in crate::daemon) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
     };
     loop {
         {
-            let _alone = daemon.changing.lock().await;
-            poll(daemon).await;
+            let _alone = enforcement.changing.lock().await;
+            poll(enforcement).await;
         }
         match &mut events {
             // The event's content is ignored: the poll reads the present state.
@@ -54,22 +54,22 @@ pub(in crate::daemon) async fn maintain(daemon: &Arc<Daemon>) -> Infallible {
 
 /// Logs vanished and renamed interfaces, and attaches to interfaces that are to be limited and are not yet. The lock
 /// keeps the policy unchanged meanwhile.
-pub(in crate::daemon) async fn poll(daemon: &Arc<Daemon>) {
-    let mut logged = daemon.logged.lock().await;
-    log_vanished(daemon, &mut logged.vanished);
-    let Some(links) = observe(daemon, &mut logged.unknown).await else {
+pub(in crate::daemon) async fn poll(enforcement: &Arc<Enforcement>) {
+    let mut logged = enforcement.logged.lock().await;
+    log_vanished(enforcement, &mut logged.vanished);
+    let Some(links) = observe(enforcement, &mut logged.unknown).await else {
         return;
     };
-    detach_unselected(daemon, &links);
-    let links = attach_appeared(daemon, links, &mut logged.refused).await;
-    detach_replaced(daemon);
-    log_misfits(daemon, &links, &logged.refused);
-    log_unmatched(daemon, &links);
+    detach_unselected(enforcement, &links);
+    let links = attach_appeared(enforcement, links, &mut logged.refused).await;
+    detach_replaced(enforcement);
+    log_misfits(enforcement, &links, &logged.refused);
+    log_unmatched(enforcement, &links);
 }
 
 /// Logs each awaited interface that has vanished since the last time.
-fn log_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
-    let datapath = daemon.datapath();
+fn log_vanished(enforcement: &Enforcement, known: &mut BTreeSet<u32>) {
+    let datapath = enforcement.datapath();
     let manifest = datapath.manifest();
     let gone = datapath
         .attachments()
@@ -86,8 +86,8 @@ fn log_vanished(daemon: &Daemon, known: &mut BTreeSet<u32>) {
     }
 }
 
-fn detach_unselected(daemon: &Daemon, links: &[Interface]) {
-    let detached = daemon.datapath_mut().detach_unselected(links);
+fn detach_unselected(enforcement: &Enforcement, links: &[Interface]) {
+    let detached = enforcement.datapath_mut().detach_unselected(links);
     match detached {
         Ok(detached) => {
             for NameChange { interface, .. } in detached {
@@ -101,20 +101,23 @@ fn detach_unselected(daemon: &Daemon, links: &[Interface]) {
     }
 }
 
-fn log_unmatched(daemon: &Daemon, links: &[Interface]) {
+fn log_unmatched(enforcement: &Enforcement, links: &[Interface]) {
     let unmatched = {
-        let datapath = daemon.datapath();
+        let datapath = enforcement.datapath();
         let patterns = datapath.manifest().interfaces.iter();
         let patterns = patterns.filter(|name| name.is_pattern());
         let unmatched = patterns.filter(|name| !links.iter().any(|link| link.is_one_of(name)));
         unmatched.map(ToString::to_string).collect()
     };
-    let reported = daemon.unmatched.lock();
+    let reported = enforcement.unmatched.lock();
     *reported.unwrap_or_else(PoisonError::into_inner) = unmatched;
 }
 
 /// Compares configured names with the interfaces that have them, and logs changes; returns the interfaces.
-async fn observe(daemon: &Daemon, unknown: &mut Option<String>) -> Option<Vec<Interface>> {
+async fn observe(
+    enforcement: &Enforcement,
+    unknown: &mut Option<String>,
+) -> Option<Vec<Interface>> {
     let links = match interface::list().await {
         Ok(links) => links,
         Err(reason) => {
@@ -127,7 +130,7 @@ async fn observe(daemon: &Daemon, unknown: &mut Option<String>) -> Option<Vec<In
         }
     };
     *unknown = None;
-    for name_change in daemon.datapath_mut().observe(&links) {
+    for name_change in enforcement.datapath_mut().observe(&links) {
         log_name_change(&name_change);
     }
     Some(links)
@@ -150,9 +153,9 @@ fn is_generic(link: &Interface, datapath: &Datapath) -> bool {
 
 /// Compares the policy in force with the limited interfaces, which may have changed, and logs new misfits. `refused`:
 /// why others cannot be attached to, which is logged already.
-fn log_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String, String>) {
+fn log_misfits(enforcement: &Enforcement, links: &[Interface], refused: &BTreeMap<String, String>) {
     let (mut misfits, unseen): (BTreeMap<_, _>, BTreeMap<_, _>) = {
-        let datapath = daemon.datapath();
+        let datapath = enforcement.datapath();
         let policy = &datapath.manifest().policy;
         let limited = limited_among(links, &datapath);
         let misfit = |link: &&Interface| {
@@ -172,14 +175,14 @@ fn log_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String, 
             limited.iter().filter_map(unseen).collect(),
         )
     };
-    let known = daemon.unseen.all();
+    let known = enforcement.unseen.all();
     for (interface, unseen) in &unseen {
         if known.get(interface) != Some(unseen) {
             warn!(interface, "{unseen}");
         }
     }
-    daemon.unseen.set(unseen);
-    let before = daemon.misfits.all();
+    enforcement.unseen.set(unseen);
+    let before = enforcement.misfits.all();
     for (interface, misfit) in &misfits {
         if before.get(interface) != Some(misfit) {
             warn!(interface, "{misfit}");
@@ -187,7 +190,7 @@ fn log_misfits(daemon: &Daemon, links: &[Interface], refused: &BTreeMap<String, 
     }
     let of_refused = refused.iter();
     misfits.extend(of_refused.map(|(name, reason)| (name.clone(), reason.clone())));
-    daemon.misfits.set(misfits);
+    enforcement.misfits.set(misfits);
 }
 
 fn log_name_change(name_change: &NameChange) {
@@ -223,16 +226,16 @@ fn log_name_change(name_change: &NameChange) {
 /// Attaches to interfaces that are to be limited and exist, but are not limited yet; returns all interfaces, as they
 /// are then.
 async fn attach_appeared(
-    daemon: &Arc<Daemon>,
+    enforcement: &Arc<Enforcement>,
     mut links: Vec<Interface>,
     refused: &mut BTreeMap<String, String>,
 ) -> Vec<Interface> {
-    let unlimited = daemon.datapath().unlimited(&links);
+    let unlimited = enforcement.datapath().unlimited(&links);
     refused.retain(|name, _| unlimited.iter().any(|found| found.name == *name));
     for interface in unlimited {
         let name = &interface.name;
         // An interface in use by another program does not delay the others.
-        let attached = attach(daemon, &interface, &links).await;
+        let attached = attach(enforcement, &interface, &links).await;
         // The interface has the program now, or has gone meanwhile.
         if attached.is_ok() || !matches!(attached, Err(AttachError::Misfit(_))) {
             links = interface::list().await.unwrap_or(links);
@@ -241,7 +244,7 @@ async fn attach_appeared(
             refused.remove(name);
             continue;
         };
-        let is_named = daemon.datapath().manifest().names(name);
+        let is_named = enforcement.datapath().manifest().names(name);
         if !is_named && !links.iter().any(|link| link.index == interface.index) {
             continue;
         }
@@ -268,7 +271,7 @@ async fn attach_appeared(
         }
         refused.insert(name.clone(), reported);
     }
-    if let Err(error) = daemon.datapath_mut().forget_unattached() {
+    if let Err(error) = enforcement.datapath_mut().forget_unattached() {
         error!("cannot forget interfaces that are not limited: {error}");
     }
     links
@@ -289,18 +292,18 @@ enum AttachError {
 
 /// Attaches to an interface, one of `links`, or returns why not.
 async fn attach(
-    daemon: &Arc<Daemon>,
+    enforcement: &Arc<Enforcement>,
     interface: &Interface,
     links: &[Interface],
 ) -> Result<(), AttachError> {
     {
-        let datapath = daemon.datapath();
+        let datapath = enforcement.datapath();
         let free = interface.check_free(&datapath.program_ids());
         free.map_err(Misfit::from)?;
         let limited = limited_among(links, &datapath);
         fit::check_beside(&datapath.manifest().policy, interface, &limited, links)?;
     }
-    let (to_attach, found) = (Arc::clone(daemon), [interface.clone()]);
+    let (to_attach, found) = (Arc::clone(enforcement), [interface.clone()]);
     let attached = spawn_blocking(move || {
         let prepared = to_attach.datapath().prepare_more(&found)?;
         to_attach.datapath_mut().attach_more(prepared)
@@ -308,7 +311,7 @@ async fn attach(
     for former in attached.await?? {
         log_detached(&former);
     }
-    let datapath = daemon.datapath();
+    let datapath = enforcement.datapath();
     let attachments = datapath.attachments().iter();
     attachments
         .filter(|found| found.interface == interface.name)
@@ -317,8 +320,8 @@ async fn attach(
 }
 
 /// Detaches from interfaces that have lost their name to another, limited interface.
-fn detach_replaced(daemon: &Daemon) {
-    let detached = daemon.datapath_mut().detach_replaced();
+fn detach_replaced(enforcement: &Enforcement) {
+    let detached = enforcement.datapath_mut().detach_replaced();
     match detached {
         Ok(detached) => detached.iter().for_each(log_detached),
         Err(error) => error!("cannot detach from an interface that has lost its name: {error}"),

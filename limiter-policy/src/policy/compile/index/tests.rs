@@ -10,7 +10,7 @@ use limiter_common::{
     standing::Reserves,
     strategy::{
         Parameters,
-        gcra::{CurrentRate, Parts, ShareWord},
+        gcra::{CurrentRate, Parts},
     },
 };
 use proptest::prelude::*;
@@ -65,10 +65,6 @@ impl Tables for CountingTables {
 
     fn current_rate(&self, _: LimitId) -> CurrentRate {
         CurrentRate::NONE
-    }
-
-    fn share(&self, _: LimitId) -> ShareWord {
-        ShareWord::NONE
     }
 
     fn key_share(&self, _: &BucketKey, _: u64, _: u64) -> Option<Parts> {

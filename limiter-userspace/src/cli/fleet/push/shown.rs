@@ -2,26 +2,28 @@
 
 use std::{collections::BTreeMap, io::Write};
 
+use limiter_fleet::rollout::{NodeState, RolloutStage};
+
 use crate::{
     cli::render::{duration, table},
-    protocol::{RolloutNode, RolloutStatus},
+    protocol::RolloutStatus,
 };
 
 /// The state last printed.
-#[derive(Default)]
 pub(super) struct Progress {
     /// Whether the policy is kept without a question.
     is_answered: bool,
-    stage: String,
+    stage: Option<RolloutStage>,
     /// Whether the changes on each node were printed.
     has_shown: bool,
 }
 
 impl Progress {
-    pub(super) fn new(is_answered: bool) -> Self {
+    pub(super) const fn new(is_answered: bool) -> Self {
         Self {
             is_answered,
-            ..Self::default()
+            stage: None,
+            has_shown: false,
         }
     }
 
@@ -31,27 +33,26 @@ impl Progress {
         out: &mut impl Write,
         status: &RolloutStatus,
     ) -> anyhow::Result<()> {
-        if status.stage == self.stage {
+        if self.stage.replace(status.stage) == Some(status.stage) {
             return Ok(());
         }
-        self.stage.clone_from(&status.stage);
-        let has_checked = status
+        let is_checking = status
             .nodes
             .values()
-            .all(|node| !matches!(node.state.as_str(), "silent" | "checking"));
-        if has_checked && !self.has_shown {
+            .any(|node| matches!(node.part.state, NodeState::Silent | NodeState::Checking));
+        if !is_checking && !self.has_shown {
             self.has_shown = true;
-            show_differences(out, &status.nodes)?;
+            show_differences(out, status)?;
         }
-        match status.stage.as_str() {
-            "checking" => writeln!(out, "the nodes check it")?,
-            "canaries" => {
+        match status.stage {
+            RolloutStage::Checking => writeln!(out, "the nodes check it")?,
+            RolloutStage::Canaries => {
                 let canaries = status.nodes.iter().filter(|(_, node)| node.canary);
                 let names: Vec<_> = canaries.map(|(name, _)| name.as_str()).collect();
                 writeln!(out, "first: {}", names.join(", "))?;
             }
-            "others" => writeln!(out, "then all")?,
-            "waiting" => {
+            RolloutStage::Others => writeln!(out, "then all")?,
+            RolloutStage::Waiting => {
                 show_nodes(out, status)?;
                 if self.is_answered {
                     writeln!(out, "all nodes have it; it is kept if they hold to it")?;
@@ -64,26 +65,26 @@ impl Progress {
                     )?;
                 }
             }
-            "keeping" => writeln!(out, "all nodes are told to keep it")?,
-            "going-back" => {
+            RolloutStage::Keeping => writeln!(out, "all nodes are told to keep it")?,
+            RolloutStage::GoingBack => {
                 let why = status.why.as_deref().unwrap_or_default();
                 writeln!(out, "it is taken back: {why}")?;
             }
-            _ => show_nodes(out, status)?,
+            RolloutStage::Checked
+            | RolloutStage::Kept
+            | RolloutStage::KeptBySome
+            | RolloutStage::TakenBack => show_nodes(out, status)?,
         }
         Ok(())
     }
 }
 
 /// Prints the changes that the file makes, once for all nodes with the same changes.
-fn show_differences(
-    out: &mut impl Write,
-    nodes: &BTreeMap<String, RolloutNode>,
-) -> anyhow::Result<()> {
+fn show_differences(out: &mut impl Write, status: &RolloutStatus) -> anyhow::Result<()> {
     let mut differences = BTreeMap::<&str, Vec<&str>>::new();
-    for (name, node) in nodes {
-        if let Some(diff) = &node.diff {
-            differences.entry(diff).or_default().push(name);
+    for (name, node) in &status.nodes {
+        if let Some(diff) = &node.part.diff {
+            differences.entry(diff).or_default().push(name.as_str());
         }
     }
     for (diff, names) in differences {
@@ -98,14 +99,14 @@ fn show_differences(
 fn show_nodes(out: &mut impl Write, status: &RolloutStatus) -> anyhow::Result<()> {
     let header = ["node", "first", "policy", "state"];
     let rows = status.nodes.iter().map(|(name, node)| {
-        let first = if node.canary { "yes" } else { "" };
-        let generation = node.generation;
-        let why = node.why.as_ref().map(|why| format!(": {why}"));
-        let state = meaning(&node.state).to_owned() + why.as_deref().unwrap_or_default();
+        let part = &node.part;
+        let why = part.why.as_ref().map(|why| format!(": {why}"));
+        let state = meaning(part.state).to_owned() + why.as_deref().unwrap_or_default();
         [
-            name.clone(),
-            first.to_owned(),
-            generation.map_or_else(|| "–".to_owned(), |number| number.to_string()),
+            name.to_string(),
+            if node.canary { "yes" } else { "" }.to_owned(),
+            part.generation
+                .map_or_else(|| "–".to_owned(), |number| number.to_string()),
             state.replace('\n', "; "),
         ]
     });
@@ -113,62 +114,60 @@ fn show_nodes(out: &mut impl Write, status: &RolloutStatus) -> anyhow::Result<()
     Ok(())
 }
 
-fn meaning(state: &str) -> &str {
+const fn meaning(state: NodeState) -> &'static str {
     match state {
-        "silent" => "does not answer",
-        "takes-none" => "takes no policies from the fleet",
-        "would" => "would take it",
-        "taking" => "about to take it",
-        "holds" => "has it, unconfirmed",
-        "kept" => "keeps it",
-        "back" => "as before",
-        other => other,
+        NodeState::Silent => "does not answer",
+        NodeState::Checking => "checking",
+        NodeState::TakesNone => "takes no policies from the fleet",
+        NodeState::Would => "would take it",
+        NodeState::Refuses => "refuses",
+        NodeState::Taking => "about to take it",
+        NodeState::Holds => "has it, unconfirmed",
+        NodeState::Kept => "keeps it",
+        NodeState::Back => "as before",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use limiter_fleet::rollout::{NodePart, RolloutNode};
+    use serde_json::json;
+
     use super::*;
 
-    fn node(state: &str) -> RolloutNode {
-        RolloutNode {
-            canary: false,
-            state: state.to_owned(),
-            why: None,
-            generation: None,
-            diff: Some("limit All is new".to_owned()),
+    /// Returns the status of a rollout with nodes in these states.
+    fn status(stage: RolloutStage, nodes: &[(&str, NodePart)]) -> RolloutStatus {
+        let nodes = nodes.iter().map(|(name, part)| {
+            let mut node = RolloutNode::default();
+            node.part = part.clone();
+            ((*name).try_into().unwrap(), node)
+        });
+        RolloutStatus {
+            rollout: "1 a".to_owned().try_into().unwrap(),
+            sha256: "00".to_owned(),
+            stage,
+            over: false,
+            why: Some("node c refuses it".to_owned()),
+            left_ns: Some(20_000_000_000),
+            nodes: nodes.collect(),
         }
     }
 
     #[test]
-    fn what_is_shown() {
-        let refuses = RolloutNode {
-            why: Some("the guard\nsays so".to_owned()),
-            diff: None,
-            ..node("refuses")
-        };
-        let mut status = RolloutStatus {
-            rollout: "1 a".to_owned(),
-            sha256: "00".to_owned(),
-            stage: "checking".to_owned(),
-            over: false,
-            why: None,
-            left_ns: None,
-            nodes: BTreeMap::from([("a".to_owned(), node("silent"))]),
-        };
-        let (mut out, mut progress) = (Vec::new(), Progress::default());
-        progress.show(&mut out, &status).unwrap();
-        progress.show(&mut out, &status).unwrap();
-        status.stage = "going-back".to_owned();
-        status.why = Some("node c refuses it".to_owned());
-        status.nodes = BTreeMap::from([
-            ("a".to_owned(), node("would")),
-            ("b".to_owned(), node("would")),
-            ("c".to_owned(), refuses),
-        ]);
-        progress.show(&mut out, &status).unwrap();
-        status.stage = "taken-back".to_owned();
-        progress.show(&mut out, &status).unwrap();
+    fn news_are_shown_once() {
+        let would = NodePart::would("limit All is new");
+        let refuses = NodePart::because(NodeState::Refuses, "the guard\nsays so");
+        let silent = status(RolloutStage::Checking, &[("a", NodeState::Silent.into())]);
+        let nodes = [("a", would.clone()), ("b", would), ("c", refuses)];
+        let (mut out, mut progress) = (Vec::new(), Progress::new(false));
+        for status in [
+            &silent,
+            &silent,
+            &status(RolloutStage::GoingBack, &nodes),
+            &status(RolloutStage::TakenBack, &nodes),
+        ] {
+            progress.show(&mut out, status).unwrap();
+        }
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "the nodes check it\n\
@@ -182,16 +181,27 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_who_has_answered() {
-        let status = RolloutStatus {
-            rollout: "1 a".to_owned(),
-            sha256: "00".to_owned(),
-            stage: "waiting".to_owned(),
-            over: false,
-            why: None,
-            left_ns: Some(20_000_000_000),
-            nodes: BTreeMap::from([("a".to_owned(), node("holds"))]),
-        };
+    fn the_json_has_these_fields() {
+        let nodes = [("a", NodePart::in_force(NodeState::Holds, 2))];
+        let status = status(RolloutStage::GoingBack, &nodes);
+        let expected = json!({
+            "push": "1 a", "sha256": "00", "stage": "going-back", "over": false,
+            "why": "node c refuses it", "left_ns": 20_000_000_000_u64,
+            "nodes": {"a": {
+                "canary": false, "state": "holds", "why": null, "generation": 2, "diff": null,
+            }},
+        });
+        assert_eq!(serde_json::to_value(&status).unwrap(), expected);
+        assert_eq!(
+            serde_json::from_value::<RolloutStatus>(expected).unwrap(),
+            status
+        );
+    }
+
+    #[test]
+    fn only_an_unanswered_operator_is_asked() {
+        let holds = NodePart::in_force(NodeState::Holds, 2);
+        let status = status(RolloutStage::Waiting, &[("a", holds)]);
         for (is_answered, last) in [
             (true, "all nodes have it; it is kept if they hold to it\n"),
             (

@@ -10,7 +10,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::super::{access, handle::Fleet, jitter::jittered};
+use super::super::{handle::Fleet, jitter::jittered};
 
 /// How long a connection and its first call may take, and how long each later call: leases outlast two such calls.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -99,10 +99,10 @@ async fn call(
 
 async fn connect(fleet: &Fleet, attempt: usize) -> Result<Leases, String> {
     let settings = &fleet.settings;
-    let mut access = access::of(settings).map_err(|error| error.to_string())?;
+    let mut access = settings.access().map_err(|error| error.to_string())?;
     // A server that accepts connections but does not answer would use up all the time of each attempt.
-    let places = access.places.len().max(1);
-    access.places.rotate_left(attempt % places);
+    let servers = access.store.servers.len().max(1);
+    access.store.servers.rotate_left(attempt % servers);
     let connecting = Leases::connect(&access, settings.name.as_str());
     connecting.await.map_err(|error| error.to_string())
 }

@@ -1,7 +1,6 @@
 //! The packets' demand for a key's tokens.
 //!
-//! The rate is the mean of two seconds, which uneven traffic hardly moves and a pause leaves; a clear rise counts at
-//! once.
+//! It is the mean of two seconds, which uneven traffic hardly moves and a pause leaves; a clear rise counts at once.
 
 /// The mean is over so many polls.
 const POLLS: usize = 10;
@@ -11,9 +10,20 @@ const FEW_POLLS: usize = 2;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The rate of packets' demand for tokens.
-#[derive(Clone, Debug)]
+/// The demand of a key's packets, in tokens a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Demand {
+    /// With less, packets are refused.
+    pub(super) least: u64,
+    /// With an eighth more, for uneven traffic.
+    pub(super) usual: u64,
+    /// More is surely too much, even if packets come at random.
+    pub(super) most: u64,
+}
+
+/// Measures the demand of a key's packets.
+#[derive(Clone, Debug)]
+pub(super) struct DemandMeter {
     /// The approximate demand of a packet, in tokens.
     each: u64,
     /// The count of tokens at the last poll, and the time of the poll, in nanoseconds.
@@ -36,7 +46,7 @@ impl Count {
     }
 }
 
-impl Demand {
+impl DemandMeter {
     /// Begins without knowledge. `each`: the approximate demand of a packet, in tokens.
     pub(super) fn new(each: u64) -> Self {
         Self {
@@ -47,8 +57,8 @@ impl Demand {
         }
     }
 
-    /// Takes the count of tokens demanded so far; returns the rate, in tokens a second. `None`: it is not known yet.
-    pub(super) fn poll(&mut self, wanted: u64, now_ns: u64) -> Option<u64> {
+    /// Takes the count of tokens demanded so far; returns the demand. `None`: it is not known yet.
+    pub(super) fn poll(&mut self, wanted: u64, now_ns: u64) -> Option<Demand> {
         let (before, at_ns) = self.last.replace((wanted, now_ns))?;
         self.polls[self.next] = Count {
             // Counters start again at 0 in new maps.
@@ -58,11 +68,26 @@ impl Demand {
         self.next = (self.next + 1) % POLLS;
         let mean = self.last_polls(POLLS);
         let lately = self.last_polls(FEW_POLLS);
-        // The standard deviation of a count, if packets come at random: in packets, it is the square root.
-        let expected = scaled(mean.rate(), lately.ns, SECOND_NS);
-        let chance = 3 * (expected * self.each).isqrt() + expected / 4 + 2 * self.each;
-        let is_rise = lately.tokens > expected.saturating_add(chance);
-        Some(if is_rise { lately.rate() } else { mean.rate() })
+        let expected = scaled(mean.tokens, lately.ns, mean.ns);
+        let rise = 3 * self.deviation(expected) + expected / 4 + 2 * self.each;
+        let is_rise = lately.tokens > expected.saturating_add(rise);
+        Some(self.demand(if is_rise { lately } else { mean }))
+    }
+
+    fn demand(&self, count: Count) -> Demand {
+        let tokens = count.tokens;
+        let most = tokens + tokens / 4 + 6 * self.deviation(tokens.saturating_add(self.each));
+        let rate = |tokens| Count { tokens, ..count }.rate();
+        Demand {
+            least: rate(tokens + tokens / 32),
+            usual: rate(tokens + tokens / 8),
+            most: rate(most),
+        }
+    }
+
+    /// The standard deviation of a count, if packets come at random: in packets, it is the square root.
+    const fn deviation(&self, tokens: u64) -> u64 {
+        tokens.saturating_mul(self.each).isqrt()
     }
 
     fn last_polls(&self, count: usize) -> Count {
@@ -89,45 +114,49 @@ mod tests {
     const STEP_NS: u64 = 200_000_000;
 
     struct Key {
-        demand: Demand,
+        meter: DemandMeter,
         wanted: u64,
         now_ns: u64,
     }
 
     impl Key {
         fn new(each: u64) -> Self {
-            let mut demand = Demand::new(each);
-            assert_eq!(demand.poll(0, 0), None);
+            let mut meter = DemandMeter::new(each);
+            assert_eq!(meter.poll(0, 0), None);
             Self {
-                demand,
+                meter,
                 wanted: 0,
                 now_ns: 0,
             }
         }
 
-        /// Sends packets until the next poll; returns the rate.
-        fn poll(&mut self, packets: u64) -> u64 {
-            self.wanted += packets * self.demand.each;
+        /// Sends packets until the next poll; returns the demand.
+        fn poll(&mut self, packets: u64) -> Demand {
+            self.wanted += packets * self.meter.each;
             self.now_ns += STEP_NS;
-            self.demand.poll(self.wanted, self.now_ns).unwrap()
+            self.meter.poll(self.wanted, self.now_ns).unwrap()
         }
     }
 
     #[test]
     fn a_rise_counts_at_once_and_a_fall_within_two_seconds() {
         let mut key = Key::new(1);
-        assert_eq!(key.poll(200), 1_000);
-        for _ in 0..10 {
-            assert_eq!(key.poll(200), 1_000);
+        for _ in 0..11 {
+            assert_eq!(key.poll(200).usual, 1_125);
         }
         key.poll(1_000);
-        assert_eq!(key.poll(1_000), 5_000);
-        let rates: Vec<_> = (0..12).map(|_| key.poll(0)).collect();
-        assert!(rates.is_sorted_by(|one, next| one >= next));
-        assert_eq!(rates[9..], [0, 0, 0]);
+        assert_eq!(key.poll(1_000).usual, 5_625);
+        let demands: Vec<_> = (0..12).map(|_| key.poll(0)).collect();
+        assert!(demands.is_sorted_by(|one, next| one.usual >= next.usual));
+        let none = Demand {
+            least: 0,
+            usual: 0,
+            most: 3,
+        };
+        assert_eq!(demands[9..], [none; 3]);
         // New counters.
         key.wanted = 0;
-        assert_eq!(key.poll(0), 0);
+        assert_eq!(key.poll(0), none);
     }
 
     /// A client with pauses has the rate of a client without, as soon as the pauses end.
@@ -139,20 +168,34 @@ mod tests {
             key.poll(30);
             key.poll(370);
         }
-        let rates: Vec<_> = (0..10).map(|_| key.poll(200)).collect();
-        assert_eq!(rates[9], 1_000);
+        let demands: Vec<_> = (0..10).map(|_| key.poll(200)).collect();
+        assert_eq!(demands[9].usual, 1_125);
     }
 
+    /// Packets of one rate, evenly or at random, keep a demand within its bounds.
     #[test]
-    fn chance_moves_the_rate_little() {
+    fn one_rate_is_one_demand() {
         let mut rng = Rng::with_seed(1);
-        for per_second in [60, 200, 500] {
-            let mut key = Key::new(1);
-            let mut packets = || (0..200).filter(|_| rng.u64(0..1_000) < per_second).count() as u64;
-            let rates: Vec<_> = (0..1_000).map(|_| key.poll(packets())).skip(10).collect();
-            let close = per_second * 4 / 5..=per_second * 5 / 4;
-            let far = rates.iter().filter(|rate| !close.contains(rate)).count();
-            assert!(far < 60, "{per_second} a second: {far} of 990 are far off");
+        for per_second in [4, 60, 200, 500] {
+            let (mut even, mut random) = (Key::new(1), Key::new(1));
+            let (mut sent, mut told, mut changes) = (0, [0; 2], [0; 2]);
+            for poll in 1..=1_000 {
+                let new = poll * per_second / 5 - sent;
+                sent += new;
+                let at_random = (0..200).filter(|_| rng.u64(0..1_000) < per_second).count();
+                let demands = [even.poll(new), random.poll(at_random as u64)];
+                for ((demand, told), changes) in
+                    demands.into_iter().zip(&mut told).zip(&mut changes)
+                {
+                    if !(demand.least..=demand.most).contains(told) {
+                        (*told, *changes) = (demand.usual, *changes + 1);
+                    }
+                }
+            }
+            assert!(
+                changes[0] <= 3 && changes[1] <= 50,
+                "{per_second} a second: {changes:?}"
+            );
         }
     }
 

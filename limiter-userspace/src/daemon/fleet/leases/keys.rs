@@ -13,7 +13,7 @@ use limiter_datapath::kernel::{DatapathError, Shares, monotonic_now};
 use limiter_fleet::{
     Name, Share,
     lease::{
-        CallId, Change, Lease, LimitName, MOST_ENTRIES, Outcome, POOL, Reply, Session,
+        CallId, Change, Lease, LimitName, MOST_ENTRIES, Need, Outcome, POOL, Reply, Session,
         minimum_share,
     },
 };
@@ -22,7 +22,7 @@ use limiter_policy::policy::{Limit, MOST_KEYS, shared_limits::parts};
 use super::{
     bucket,
     connection::Call,
-    demand::{Demand, scaled},
+    demand::{Demand, DemandMeter, scaled},
     shared_limit::{KeyName, SharedLimit},
 };
 use crate::protocol::FleetShare;
@@ -55,7 +55,7 @@ struct ActiveKey {
     limit: LimitName,
     name: KeyName,
     lease: Lease,
-    demand: Demand,
+    meter: DemandMeter,
     /// The tokens of the whole budget that come back in [`LONG_NS`].
     tokens: u64,
     /// The time in which an empty bucket fills, in milliseconds.
@@ -66,10 +66,15 @@ struct ActiveKey {
 }
 
 impl ActiveKey {
-    /// The share for a rate in tokens a second, with an eighth more for uneven traffic.
-    fn share_for(&self, rate: u64) -> Share {
-        const AN_EIGHTH_MORE: u64 = Share::WHOLE.in_billionths() * (LONG_NS / SECOND_NS) / 8 * 9;
-        Share::billionths(scaled(rate, AN_EIGHTH_MORE, self.tokens))
+    /// The share above the minimum for a demand.
+    fn need(&self, demand: Demand, minimum: Share) -> Need {
+        const WHOLE: u64 = Share::WHOLE.in_billionths() * (LONG_NS / SECOND_NS);
+        let share = |rate| Share::billionths(scaled(rate, WHOLE, self.tokens)).without(minimum);
+        Need {
+            least: share(demand.least),
+            usual: share(demand.usual),
+            most: share(demand.most),
+        }
     }
 }
 
@@ -107,12 +112,6 @@ impl Keys {
         let Some(shares) = shares else {
             return;
         };
-        // An earlier version gave all keys of a limit a share.
-        let mut ids = self.limits.values().map(|limit| limit.limit.id);
-        let cleared = ids.try_for_each(|id| shares.set_limit(id, ShareWord::NONE));
-        if let Err(error) = cleared {
-            self.record(&error);
-        }
         self.active.retain(|key, active| {
             let Some(bucket) = shares.bucket(key) else {
                 return false;
@@ -171,9 +170,9 @@ impl Keys {
         shares.each_key_share(|_, key, word| match active.get_mut(key) {
             Some(key) => {
                 (key.word, key.seen) = (word, polls);
-                if let Some(rate) = key.demand.poll(word.wanted, now_ns) {
-                    let share = key.share_for(rate);
-                    key.lease.want(share.without(minimum), now_ns);
+                if let Some(demand) = key.meter.poll(word.wanted, now_ns) {
+                    let need = key.need(demand, minimum);
+                    key.lease.want(need, now_ns);
                 }
             }
             None => unknown.push((*key, word)),
@@ -214,7 +213,7 @@ impl Keys {
             limit: limit.name,
             name,
             lease: Lease::default(),
-            demand: Demand::new(limit.tokens_of_a_packet()),
+            meter: DemandMeter::new(limit.tokens_of_a_packet()),
             tokens: bucket.tokens_in(LONG_NS),
             fill_ms: bucket.fill_ms(),
             word,
@@ -297,7 +296,7 @@ impl Keys {
             if let Some(active) = self.active.get_mut(&key)
                 && !is_only.contains(&key)
             {
-                active.lease.want(POOL, now_ns);
+                active.lease.want(Need::of(POOL), now_ns);
             }
         }
         if words.is_empty() {

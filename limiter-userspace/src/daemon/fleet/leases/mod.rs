@@ -20,19 +20,23 @@ use tokio::runtime::Builder;
 
 use self::node::LeaseNode;
 use super::handle::Fleet;
-use crate::daemon::{shared::Daemon, worker::Worker};
+use crate::daemon::{shared_datapath::SharedDatapath, watchdog::ThreadWatchdog, worker::Worker};
 
-pub(in crate::daemon) fn start(daemon: &Arc<Daemon>, fleet: &Arc<Fleet>) -> io::Result<Worker> {
+pub(in crate::daemon) fn start(
+    datapath: Arc<SharedDatapath>,
+    watchdog: Arc<ThreadWatchdog>,
+    fleet: Arc<Fleet>,
+) -> io::Result<Worker> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let mut node = LeaseNode::new(Arc::clone(daemon), Arc::clone(fleet));
-    let (ending, ended) = (Arc::clone(fleet), Arc::clone(daemon));
+    let ending = Arc::clone(&fleet);
+    let mut node = LeaseNode::new(datapath, Arc::clone(&watchdog), fleet);
     Worker::start(
         "leases",
         move || {
             runtime.block_on(node.live());
             // A name look-up may take long; do not wait for it.
             runtime.shutdown_background();
-            ended.watchdog.leases.end();
+            watchdog.leases.end();
         },
         move || ending.leases_ending.notify_one(),
     )

@@ -12,13 +12,14 @@ use super::{
     connection::{Answer, Connection},
     keys::Keys,
 };
-use crate::daemon::shared::Daemon;
+use crate::daemon::{shared_datapath::SharedDatapath, watchdog::ThreadWatchdog};
 
 /// The interval between polls.
 const TICK: Duration = Duration::from_millis(200);
 
 pub(super) struct LeaseNode {
-    daemon: Arc<Daemon>,
+    datapath: Arc<SharedDatapath>,
+    watchdog: Arc<ThreadWatchdog>,
     fleet: Arc<Fleet>,
     keys: Keys,
     /// The generation of the current policy; `None`: none yet.
@@ -27,10 +28,15 @@ pub(super) struct LeaseNode {
 }
 
 impl LeaseNode {
-    pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>) -> Self {
+    pub(super) fn new(
+        datapath: Arc<SharedDatapath>,
+        watchdog: Arc<ThreadWatchdog>,
+        fleet: Arc<Fleet>,
+    ) -> Self {
         Self {
             keys: Keys::new(fleet.settings.node.clone(), wall_clock_us()),
-            daemon,
+            datapath,
+            watchdog,
             fleet,
             generation: None,
             warnings: Warnings::default(),
@@ -46,7 +52,7 @@ impl LeaseNode {
             tokio::select! {
                 biased;
                 () = fleet.leases_ending.notified() => return,
-                _ = ticks.tick() => self.daemon.watchdog.leases.check_in(),
+                _ = ticks.tick() => self.watchdog.leases.check_in(),
                 answer = connection.answers.recv() => match answer {
                     Some(answer) => self.receive(answer),
                     None => return,
@@ -58,8 +64,8 @@ impl LeaseNode {
 
     /// Polls packets' demand, and calls if there is news.
     fn work(&mut self, connection: &Connection) {
-        let daemon = Arc::clone(&self.daemon);
-        let datapath = daemon.datapath();
+        let owner = Arc::clone(&self.datapath);
+        let datapath = owner.read();
         self.follow(&datapath);
         let Some(shares) = datapath.shares() else {
             return;
@@ -89,8 +95,8 @@ impl LeaseNode {
     }
 
     fn receive(&mut self, (call, result): Answer) {
-        let daemon = Arc::clone(&self.daemon);
-        let datapath = daemon.datapath();
+        let owner = Arc::clone(&self.datapath);
+        let datapath = owner.read();
         self.follow(&datapath);
         let Some(shares) = datapath.shares() else {
             return self.keys.give_up(call);

@@ -1,46 +1,45 @@
 //! Known sources: a source proven by one node is trusted by all.
 //!
-//! The node scans the kernel's table for new proofs (`scan.rs`), if there may be any (`openings.rs`). Proofs of
-//! other nodes go into the table, marked as not from this host (`enforce.rs`). The kernel ends each such
-//! record together with its proof, even without a daemon.
+//! The node compares the kernel's table with the map (`sweep.rs`): in parts if there may be new proofs
+//! (`openings.rs`), and completely now and then. Proofs of other nodes go into the table, marked as not from this
+//! host. The kernel ends each such record together with its proof, even without a daemon.
 
 mod convert;
-mod enforce;
 mod openings;
-mod scan;
+mod sweep;
 
 use std::{mem, sync::Arc};
 
 use limiter_common::standing::Settings;
 use limiter_datapath::kernel::DatapathError;
 use limiter_fleet::{
-    Kind, OpenError,
-    replicated::{MergeOutcome, Replicated, UpdateRefusal},
-    sources::{Proof, Source, SourceKey, SourceUpdate},
+    Refusal,
+    replicated::Replicated,
+    sources::{Proof, Source, SourceKey},
 };
 use limiter_fleet_store::{Map, Store};
 use tracing::{info, warn};
 
-use self::{openings::Openings, scan::Scanner};
+use self::{
+    openings::Openings,
+    sweep::{Scope, Sweeps},
+};
 use super::{
     handle::Fleet,
-    replica::{Replica, Shared},
+    replica::{Replica, Shared, TIDY_TICKS},
     session_end::SessionEnd,
     updates::Now,
     warnings::Warnings,
 };
-use crate::{
-    daemon::{pace::cpu_time, shared::Daemon},
-    protocol::FleetSources,
-};
+use crate::{daemon::shared_datapath::SharedDatapath, protocol::FleetSources};
 
 /// How many ticks of the session lie between two attempts to share known sources.
 const RETRY_TICKS: u64 = 4;
 
 pub(super) struct Sources {
-    daemon: Arc<Daemon>,
+    datapath: Arc<SharedDatapath>,
     fleet: Arc<Fleet>,
-    scanner: Scanner,
+    sweeps: Sweeps,
     openings: Openings,
     /// The settings of standing; `None`: the policy does not use it.
     settings: Option<Settings>,
@@ -49,11 +48,11 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    pub(super) fn new(daemon: Arc<Daemon>, fleet: Arc<Fleet>) -> Self {
+    pub(super) fn new(datapath: Arc<SharedDatapath>, fleet: Arc<Fleet>) -> Self {
         Self {
-            daemon,
+            datapath,
             fleet,
-            scanner: Scanner::new(),
+            sweeps: Sweeps::default(),
             openings: Openings::default(),
             settings: None,
             warnings: Warnings::default(),
@@ -64,43 +63,42 @@ impl Sources {
         self.settings.as_ref().map_or(64, convert::ipv6_prefix)
     }
 
-    /// Scans for new proofs, if a scan is due and there may be any. If `all`, or if an operator has changed
-    /// trust here, also finds ended proofs and lost records.
-    fn scan(&mut self, map: &mut Replicated<Proof>, all: bool) {
-        let is_due = self.scanner.are_due();
-        let all = all || is_due && self.fleet.has_changed_known();
-        let daemon = Arc::clone(&self.daemon);
-        let may_find = all || is_due && self.openings.are_new(&daemon.datapath());
-        if !may_find {
-            return;
+    /// Begins a sweep, if one is due and there may be new proofs. An operator's change of trust may also have ended
+    /// proofs, and lost records.
+    fn begin_sweep(&mut self, map: &Replicated<Proof>) {
+        if self.sweeps.is_due() {
+            if self.fleet.has_changed_known() {
+                self.sweeps.extend(Scope::All);
+            }
+            let may_find = self.openings.are_new(&self.datapath.read());
+            self.sweeps.begin(map, may_find);
         }
-        let begun = cpu_time();
-        let scanned = {
-            let datapath = daemon.datapath();
+    }
+
+    /// Compares the next page.
+    pub(super) fn sweep(&mut self, map: &mut Replicated<Proof>) {
+        let page = {
+            let datapath = self.datapath.read();
             let known = datapath.known_sources();
-            known.and_then(|known| self.scanner.scan(&known, map, all))
+            known.and_then(|known| self.sweeps.compare(&known, map))
         };
-        match scanned {
-            Ok(true) => {}
-            Ok(false) => self.fleet.refuse("source_full"),
-            Err(error) => self.failed(&error),
+        match page {
+            Ok((due, has_room)) => {
+                if !has_room {
+                    self.refuse_full();
+                }
+                self.enforce_sources(map, &due);
+            }
+            Err(error) => {
+                self.sweeps.stop();
+                self.failed(&error);
+            }
         }
-        if all && let Err(error) = enforce::enforce_lost(&daemon, map) {
-            self.failed(&error);
-        }
-        self.scanner.pause(begun);
     }
 
     /// Writes the winning proof of each of some sources to the table.
     fn enforce_sources(&self, map: &Replicated<Proof>, sources: &[Source]) {
-        if let Err(error) = enforce::enforce(&self.daemon, map, sources) {
-            self.failed(&error);
-        }
-    }
-
-    /// Removes sources that no node proves.
-    fn forget_unclaimed(&self, map: &Replicated<Proof>) {
-        if let Err(error) = enforce::forget_unclaimed(&self.daemon, map) {
+        if let Err(error) = sweep::enforce(&self.datapath, map, sources) {
             self.failed(&error);
         }
     }
@@ -118,20 +116,8 @@ impl Shared for Sources {
 
     const MAP: Map = Map::Sources;
 
-    const KIND: Kind = Kind::Sources;
-
-    fn take(
-        &mut self,
-        map: &mut Replicated<Proof>,
-        update: SourceUpdate,
-        now: Now,
-    ) -> Result<MergeOutcome, UpdateRefusal> {
-        update.check(self.ipv6_prefix(), now.ms)?;
-        let taken = map.take(update, now.ms);
-        if taken == MergeOutcome::Full {
-            self.fleet.refuse("source_full");
-        }
-        Ok(taken)
+    fn context(&self) -> u8 {
+        self.ipv6_prefix()
     }
 
     async fn enforce(&mut self, map: &Replicated<Proof>, keys: Vec<SourceKey>) {
@@ -139,8 +125,12 @@ impl Shared for Sources {
         self.enforce_sources(map, &sources);
     }
 
-    fn unreadable(_: OpenError) -> &'static str {
+    fn unreadable(_: Refusal) -> &'static str {
         "source"
+    }
+
+    fn refuse_full(&self) {
+        self.fleet.refuse("source_full");
     }
 }
 
@@ -149,7 +139,7 @@ impl Replica<Sources> {
     /// prefix length, everything starts again.
     pub(super) fn follow_policy(&mut self) -> bool {
         let settings = {
-            let datapath = self.shared.daemon.datapath();
+            let datapath = self.shared.datapath.read();
             let known = datapath.known_sources();
             known.ok().map(|known| *known.settings())
         };
@@ -157,20 +147,47 @@ impl Replica<Sources> {
         let before = mem::replace(&mut self.shared.settings, settings);
         if settings.is_none() || self.shared.ipv6_prefix() != before_prefix {
             self.clear();
-            self.shared.scanner = Scanner::new();
+            self.shared.sweeps = Sweeps::default();
         } else if before != settings {
-            let all: Vec<_> = self.map.sources().collect();
-            self.shared.enforce_sources(&self.map, &all);
+            self.shared.sweeps.extend(Scope::Rewrite);
         }
         settings.is_some()
     }
 
+    /// Returns whether a sweep is under way.
+    pub(super) const fn is_sweeping(&self) -> bool {
+        self.after.is_some() && self.shared.sweeps.is_under_way()
+    }
+
+    /// Does the work of a turn of the session: in a `tick`, follows the policy and looks for new proofs; then sends,
+    /// reads if it `may_read`, and compares a page.
     pub(super) async fn share(
         &mut self,
         store: &mut Store,
-        tick: u64,
-        is_tidy: bool,
+        tick: Option<u64>,
+        may_read: bool,
     ) -> Result<(), SessionEnd> {
+        if let Some(tick) = tick {
+            if !self.follow_policy() {
+                self.shared.fleet.report().sources = None;
+                return Ok(());
+            }
+            self.tick(store, tick).await?;
+        }
+        if self.after.is_some() {
+            self.send(store).await?;
+        }
+        let is_first = !self.has_read;
+        if may_read && self.read_page(store).await? && is_first && self.after.is_some() {
+            self.shared.begin_sweep(&self.map);
+        }
+        if self.is_sweeping() {
+            self.shared.sweep(&mut self.map);
+        }
+        Ok(())
+    }
+
+    async fn tick(&mut self, store: &mut Store, tick: u64) -> Result<(), SessionEnd> {
         if self.after.is_none() {
             if !tick.is_multiple_of(RETRY_TICKS) && tick > 1 {
                 return Ok(());
@@ -183,39 +200,21 @@ impl Replica<Sources> {
                 self.after = None;
             }
             usable?;
-            if self.has_read {
-                self.shared.scan(&mut self.map, true);
-            }
+            self.shared.sweeps.extend(Scope::All);
             self.shared.warnings.clear();
         }
         if !self.has_read {
             return Ok(());
         }
-        if is_tidy {
-            let over = self.forget(store).await?;
-            let soon = self.map.ending_soon(Now::new().ms);
-            let changed: Vec<_> = over.into_iter().map(|key| key.source).chain(soon).collect();
-            self.shared.enforce_sources(&self.map, &changed);
-            self.shared.forget_unclaimed(&self.map);
+        if tick.is_multiple_of(TIDY_TICKS) {
+            let over = self.forget(store).await?.into_iter();
+            let over: Vec<_> = over.map(|key| key.source).collect();
+            self.shared.enforce_sources(&self.map, &over);
+            self.shared.sweeps.extend(Scope::All);
         }
         self.read_again(store).await?;
-        self.shared.scan(&mut self.map, is_tidy);
+        self.shared.begin_sweep(&self.map);
         self.publish(None);
-        Ok(())
-    }
-
-    /// Reads the next page of the hash, if a reading is under way.
-    pub(super) async fn read_sources(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
-        let is_first = !self.has_read;
-        if self.read_page(store).await? && is_first {
-            // An empty store may have lost its data: the nodes fill it again.
-            if !self.map.is_empty() {
-                self.shared.forget_unclaimed(&self.map);
-            }
-            if self.after.is_some() {
-                self.shared.scan(&mut self.map, true);
-            }
-        }
         Ok(())
     }
 

@@ -5,8 +5,6 @@ use nix::sys::signal::Signal;
 
 use super::{Fleet, wait_for, wait_until};
 
-const SECOND_NS: u64 = 1_000_000_000;
-
 /// A paused node lags once another node has made a ban, and not before; it catches up when it has read the
 /// ban.
 #[test]
@@ -28,7 +26,7 @@ fn a_node_that_stands_still_is_behind() -> Result<()> {
     b.signal(Signal::SIGSTOP)?;
     a.show(&["ban", "192.0.2.2", "--for", "1h"])?;
     let behind = wait_until(a, |status| {
-        status["nodes"]["b"]["lag_ns"].as_u64() > Some(12 * SECOND_NS)
+        status["nodes"]["b"]["lag_ns"].as_u64() > Some(0)
     });
     b.signal(Signal::SIGCONT)?;
     let behind = behind?;

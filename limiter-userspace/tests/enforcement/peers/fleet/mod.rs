@@ -2,6 +2,7 @@
 //! exactly the rights in docs/fleet.md.
 
 mod attacks;
+mod away;
 mod bans;
 mod cluster;
 mod five;
@@ -32,6 +33,12 @@ use crate::{PACE, PATIENCE};
 
 /// The arguments of each node.
 const ARGUMENTS: [&str; 6] = ["-i", store::UPLINK, "--mode", "generic", "--metrics", "off"];
+
+/// The fleet's next key, after [`store::KEY`].
+const NEW_KEY: &str = "1f2e3d4c5b6a79880918273645546372819fae0dbcca9b8d7e6f50413223140f";
+
+/// The log line of a daemon that has read its keys.
+const KEYS_READ: &str = "the fleet's keys are those in the file";
 
 struct Fleet {
     store: Store,

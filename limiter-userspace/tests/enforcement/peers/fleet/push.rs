@@ -1,13 +1,10 @@
 //! A rollout enforces a policy on all nodes, or on none.
 
-mod pinned;
-
 use std::{
     fs,
-    io::Read as _,
     os::unix::fs::PermissionsExt as _,
     path::PathBuf,
-    process::{Child, Output, Stdio},
+    process::{Child, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -15,9 +12,9 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use limiter_userspace::protocol::PushProgress;
 use serde_json::Value;
-use testbed::{Limiter, Namespace};
+use testbed::{Limiter, PinDirectory};
 
-use super::{Fleet, PACE, PATIENCE, ask, status, store, wait_until};
+use super::{ARGUMENTS, Fleet, PACE, PATIENCE, ask, status, store, wait_until};
 use crate::wait;
 
 const ACCEPTS: &str = ", accept-policy: fleet.yaml";
@@ -64,7 +61,6 @@ fn file(node: &Limiter) -> PathBuf {
 
 /// Begins a rollout from a node, once the one before is over.
 fn push(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Child> {
-    let deadline = Instant::now() + PATIENCE;
     loop {
         wait(|| Ok(!is_pushing(node)))?;
         let mut child = begin(fleet, node, policy, more)?;
@@ -72,11 +68,8 @@ fn push(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Ch
         if child.try_wait()?.is_none() {
             return Ok(child);
         }
-        let mut text = String::new();
-        let stderr = child.stderr.as_mut().context("no stderr")?;
-        stderr.read_to_string(&mut text)?;
+        let text = errors(child)?;
         ensure!(text.contains(IN_THE_WAY), "{text}");
-        ensure!(Instant::now() < deadline, "{text}");
         thread::sleep(AGAIN);
     }
 }
@@ -97,25 +90,30 @@ fn begin(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<C
     Ok(command.stderr(Stdio::piped()).spawn()?)
 }
 
-/// Rolls out a policy, and waits until the rollout is over.
-fn pushed(fleet: &Fleet, node: &Limiter, policy: &str, more: &[&str]) -> Result<Output> {
-    Ok(push(fleet, node, policy, more)?.wait_with_output()?)
+/// Waits until a rollout has failed; returns the errors.
+fn errors(push: Child) -> Result<String> {
+    let done = push.wait_with_output()?;
+    ensure!(!done.status.success(), "{done:?}");
+    Ok(String::from_utf8(done.stderr)?)
 }
 
 fn has_it(node: &Limiter) -> Result<bool> {
     Ok(node.status()?["limits"].get("Pushed").is_some())
 }
 
-fn wait_for(node: &Limiter, is_there: bool) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while has_it(node)? != is_there {
-        ensure!(
-            Instant::now() < deadline,
-            "it is not {is_there} that the policy is there:\n{}\n{:#}",
-            node.log()?,
-            status(node)?
-        );
-        thread::sleep(PACE);
+/// Waits until all nodes have the policy, or none has it.
+fn wait_for(fleet: &Fleet, is_there: bool) -> Result<()> {
+    for node in &fleet.nodes {
+        let deadline = Instant::now() + PATIENCE;
+        while has_it(node)? != is_there {
+            ensure!(
+                Instant::now() < deadline,
+                "it is not {is_there} that the policy is there:\n{}\n{:#}",
+                node.log()?,
+                status(node)?
+            );
+            thread::sleep(PACE);
+        }
     }
     Ok(())
 }
@@ -133,49 +131,27 @@ fn ensure_untouched(fleet: &Fleet) -> Result<()> {
 #[test]
 fn a_policy_that_is_confirmed_stays_on_all_nodes() -> Result<()> {
     let mut fleet = start(&["a", "b", "c"])?;
-    let dry = pushed(&fleet, &fleet.nodes[0], POLICY, &["--dry-run"])?;
+    let dry = push(&fleet, &fleet.nodes[0], POLICY, &["--dry-run"])?.wait_with_output()?;
     let shown = String::from_utf8(dry.stdout)?;
-    ensure!(
-        dry.status.success() && shown.contains("on a, b, c it changes:"),
-        "{shown}"
-    );
+    ensure!(dry.status.success() && shown.contains("on a, b, c it changes:"));
     ensure!(shown.contains("Pushed"), "{shown}");
     ensure_untouched(&fleet)?;
-    // Nor did the folders that the nodes made.
-    for node in &fleet.nodes {
-        let history = &node.status()?["daemon"]["reloads"];
-        ensure!(history["last"].is_null(), "{history:#}");
-    }
 
-    let begun = Instant::now();
-    let done = pushed(&fleet, &fleet.nodes[1], POLICY, &["--yes", "--json"])?;
-    let reported: Value = serde_json::from_slice(&done.stdout).context("no JSON")?;
-    ensure!(
-        done.status.success() && reported["stage"] == "kept",
-        "{reported:#}"
-    );
-    println!(
-        "a policy was kept on three nodes after {:?}",
-        begun.elapsed()
-    );
+    let kept = push(&fleet, &fleet.nodes[1], POLICY, &["--yes", "--json"])?.wait_with_output()?;
+    let reported: Value = serde_json::from_slice(&kept.stdout).context("no JSON")?;
+    ensure!(kept.status.success() && reported["stage"] == "kept");
     ensure!(reported["nodes"]["a"]["canary"] == true, "{reported:#}");
     // The written file equals the policy in force, so nothing is reloaded.
     thread::sleep(Duration::from_secs(3));
-    for (name, node) in ["a", "b", "c"].into_iter().zip(&fleet.nodes) {
-        let generation = &node.status()?["policy"]["generation"];
-        ensure!(
-            *generation == reported["nodes"][name]["generation"],
-            "{}",
-            node.log()?
-        );
-    }
-    for node in &mut fleet.nodes {
+    for (name, node) in ["a", "b", "c"].into_iter().zip(&mut fleet.nodes) {
+        let status = node.status()?;
+        let generation = &status["policy"]["generation"];
+        ensure!(*generation == reported["nodes"][name]["generation"]);
+        ensure!(status["daemon"]["reloads"]["unconfirmed_for_ns"].is_null());
         ensure!(has_it(node)? && fs::read_to_string(file(node))? == POLICY);
-        let history = &node.status()?["daemon"]["reloads"];
-        ensure!(history["unconfirmed_for_ns"].is_null(), "{history:#}");
         node.terminate()?;
         node.restart()?;
-        ensure!(has_it(node)?);
+        ensure!(has_it(node)?, "{}", node.log()?);
     }
     fleet.stop()
 }
@@ -188,92 +164,36 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
         unreachable!()
     };
     let waiting = push(&fleet, a, POLICY, &[])?;
-    for node in [a, b] {
-        wait_for(node, true)?;
-    }
-    let refused = b.command(&["confirm"]).output()?;
-    let text = String::from_utf8(refused.stderr)?;
-    ensure!(
-        !refused.status.success() && text.contains("limiter fleet confirm"),
-        "{text}"
-    );
-    ensure!(
-        b.show(&["status"])?
-            .contains("unless you run `limiter fleet confirm` (node a pushes it)\n"),
-        "{}",
-        b.show(&["status"])?
-    );
-    let second = begin(&fleet, b, POLICY, &[])?.wait_with_output()?;
-    let text = String::from_utf8(second.stderr)?;
-    ensure!(text.contains("node a pushes a policy"), "{text}");
-    let begun = Instant::now();
-    let mut confirms = b.command(&["fleet", "confirm"]).spawn()?;
-    // Record the answers of that node, like an attacker who reads the store.
-    let answers = "limiter:{edge}:answers";
-    let place = fleet.store.directory().join("answers");
-    fs::create_dir(&place)?;
-    let mut wishes = Vec::new();
-    let is_confirmed = loop {
-        let dump = place.join(wishes.len().to_string());
-        fs::write(
-            &dump,
-            raw(fleet.store.namespace(), &["hget", answers, "b"])?,
-        )?;
-        wishes.push(dump);
-        if let Some(ended) = confirms.try_wait()? {
-            break ended.success();
-        }
-        thread::sleep(Duration::from_millis(50));
-    };
-    ensure!(is_confirmed, "{}", b.log()?);
-    println!(
-        "it was confirmed on another node after {:?}",
-        begun.elapsed()
-    );
+    wait_for(&fleet, true)?;
+    let refused = String::from_utf8(b.command(&["confirm"]).output()?.stderr)?;
+    ensure!(refused.contains("limiter fleet confirm"), "{refused}");
+    let shown = b.show(&["status"])?;
+    ensure!(shown.contains("unless you run `limiter fleet confirm` (node a pushes it)\n"));
+    let second = errors(begin(&fleet, b, POLICY, &[])?)?;
+    ensure!(second.contains("node a pushes a policy"), "{second}");
+    b.show(&["fleet", "confirm"])?;
     let done = waiting.wait_with_output()?;
     ensure!(done.status.success(), "{done:?}");
     let shown = b.show(&["fleet", "status"])?;
     ensure!(shown.contains("pushed policies: kept 1\n"), "{shown}");
     ensure!(has_it(a)? && has_it(b)?);
 
-    // Replayed wishes for the first rollout do not confirm the next one.
+    // Take one back. It is too early to confirm.
     let other = POLICY.replace("Pushed", "Other");
-    let mut waiting = push(&fleet, a, &other, &["--canary", "b"])?;
-    for wish in wishes.iter().cycle() {
-        if waiting.try_wait()?.is_some() {
-            break;
-        }
-        set_from(fleet.store.namespace(), (answers, "z"), wish)?;
-        thread::sleep(Duration::from_millis(300));
-    }
-    let done = waiting.wait_with_output()?;
-    let text = String::from_utf8(done.stderr)?;
-    ensure!(
-        !done.status.success() && text.contains("nobody has confirmed it"),
-        "{text}"
-    );
-    for node in [a, b] {
-        wait_for(node, true)?;
-        ensure!(fs::read_to_string(file(node))? == POLICY);
-    }
-
-    // Take one back.
     let waiting = push(&fleet, a, &other, &["--canary", "b"])?;
-    wait_for(b, false)?;
-    // It is too early to confirm.
-    let refused = b.command(&["fleet", "confirm"]).output()?;
-    let text = String::from_utf8(refused.stderr)?;
-    ensure!(text.contains("once all nodes have it"), "{text}");
+    wait(|| Ok(!has_it(b)?))?;
+    let early = String::from_utf8(b.command(&["fleet", "confirm"]).output()?.stderr)?;
+    ensure!(early.contains("once all nodes have it"), "{early}");
     let shown = b.show(&["fleet", "revert"])?;
     ensure!(shown.contains("all nodes are told to go back"), "{shown}");
-    let done = waiting.wait_with_output()?;
-    let text = String::from_utf8(done.stderr)?;
+    let why = errors(waiting)?;
     ensure!(
-        text.contains("an operator on node b has it taken back"),
-        "{text}"
+        why.contains("an operator on node b has it taken back"),
+        "{why}"
     );
+    wait_for(&fleet, true)?;
     for node in [a, b] {
-        wait_for(node, true)?;
+        ensure!(fs::read_to_string(file(node))? == POLICY);
     }
     fleet.stop()
 }
@@ -282,36 +202,19 @@ fn a_policy_waits_to_be_confirmed() -> Result<()> {
 #[test]
 fn a_policy_that_one_node_refuses_is_in_force_on_none() -> Result<()> {
     let fleet = start(&["a", "b", "c"])?;
-    let a = &fleet.nodes[0];
     // It would block node b itself.
     let own = store::node_address(2);
-    let blocks = format!("{POLICY}lists: [{{name: bad, cidr: {own}}}]\nblock: bad\n");
-    let done = pushed(&fleet, a, &blocks, &["--yes"])?;
-    let text = String::from_utf8(done.stderr)?;
-    ensure!(
-        text.contains("node b refuses it: the guard is against it"),
-        "{text}"
-    );
-    ensure!(!done.status.success());
-    ensure_untouched(&fleet)?;
+    let blocks = format!("lists: [{{name: bad, cidr: {own}}}]\nblock: bad\n");
+    let shoes = POLICY.replace("ipAddress", "shoeSize");
+    let secrets = "lists: [{name: secrets, file: /etc/shadow}]\nblock: secrets\n";
     for (wrong, why) in [
-        (
-            format!("{POLICY}interfaces: [lo]\n"),
-            "'interfaces' cannot be pushed",
-        ),
-        (
-            format!("{POLICY}lists: [{{name: secrets, file: /etc/shadow}}]\nblock: secrets\n"),
-            "a file that is pushed cannot name others",
-        ),
-        (
-            POLICY.replace("ipAddress", "shoeSize"),
-            "unknown id 'shoeSize'",
-        ),
+        (&*blocks, "node b refuses it: the guard is against it"),
+        ("interfaces: [lo]\n", "'interfaces' cannot be pushed"),
+        (secrets, "a file that is pushed cannot name others"),
+        (&shoes, "unknown id 'shoeSize'"),
     ] {
         let text = loop {
-            let done = begin(&fleet, a, &wrong, &["--yes"])?.wait_with_output()?;
-            let text = String::from_utf8(done.stderr)?;
-            ensure!(!done.status.success());
+            let text = errors(begin(&fleet, &fleet.nodes[0], wrong, &["--yes"])?)?;
             if !text.contains(IN_THE_WAY) {
                 break text;
             }
@@ -330,25 +233,19 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
     let mut fleet = start(&["a", "b"])?;
     // The command is gone.
     let mut gone = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
-    for node in &fleet.nodes {
-        wait_for(node, true)?;
-    }
+    wait_for(&fleet, true)?;
     gone.kill()?;
     gone.wait()?;
-    for node in &fleet.nodes {
-        wait_for(node, false)?;
-    }
+    wait_for(&fleet, false)?;
     ensure_untouched(&fleet)?;
 
-    // The leading node is gone, and restarts with its old policy. The other node goes back after `hold_ms`.
+    // The leading node is gone, and restarts with its old policy. The other node goes back after `hold_ns`.
     let mut gone = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
-    for node in &fleet.nodes {
-        wait_for(node, true)?;
-    }
+    wait_for(&fleet, true)?;
     fleet.nodes[0].kill()?;
     gone.wait()?;
-    wait_for(&fleet.nodes[1], false)?;
     fleet.nodes[0].restart()?;
+    wait_for(&fleet, false)?;
     ensure_untouched(&fleet)?;
 
     // The store is gone.
@@ -362,15 +259,10 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
         })?;
     }
     let waiting = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
-    for node in &fleet.nodes {
-        wait_for(node, true)?;
-    }
+    wait_for(&fleet, true)?;
     fleet.store.kill()?;
-    for node in &fleet.nodes {
-        wait_for(node, false)?;
-    }
-    let done = waiting.wait_with_output()?;
-    ensure!(!done.status.success(), "{done:?}");
+    wait_for(&fleet, false)?;
+    errors(waiting)?;
     fleet.store.run()?;
     ensure_untouched(&fleet)?;
     fleet.stop()
@@ -380,33 +272,31 @@ fn whoever_is_gone_all_go_back() -> Result<()> {
 #[test]
 fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
     let mut fleet = start(&["a", "b"])?;
-    let other = POLICY.replace("Pushed", "Other");
     let key = "limiter:{edge}:push";
-    fleet
-        .store
-        .command(&["hset", key, "order", "forged", "file", POLICY])?;
+    let redis = |fleet: &Fleet, arguments: &[&str], input: Stdio| {
+        let mut command = crate::peers::program::command(fleet.store.namespace(), "redis-cli")?;
+        let mut output = command.args(arguments).stdin(input).output()?.stdout;
+        // The end of the line.
+        output.pop();
+        anyhow::Ok(output)
+    };
+    (fleet.store).command(&["hset", key, "order", "forged", "file", POLICY])?;
     wait_until(&fleet.nodes[1], |status| {
         status["refused"]["mac"].as_u64() >= Some(1)
             || status["refused"]["version"].as_u64() >= Some(1)
     })?;
     ensure_untouched(&fleet)?;
 
-    // Record all commands of a rollout that is taken back, like an attacker who reads the store.
+    // Record all commands of a rollout that is not confirmed, like an attacker who reads the store.
     let mut waiting = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
-    let place = fleet.store.directory().join("commands");
-    fs::create_dir(&place)?;
-    let mut commands: Vec<PathBuf> = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
+    let recorded = fleet.store.directory().join("command");
+    let mut commands = Vec::new();
     while waiting.try_wait()?.is_none() {
-        ensure!(Instant::now() < deadline);
-        let dump = place.join(commands.len().to_string());
-        fs::write(
-            &dump,
-            raw(fleet.store.namespace(), &["hget", key, "order"])?,
-        )?;
-        commands.push(dump);
+        commands.push(redis(&fleet, &["hget", key, "order"], Stdio::null())?);
         thread::sleep(Duration::from_millis(250));
     }
+    let why = errors(waiting)?;
+    ensure!(why.contains("nobody has confirmed it"), "{why}");
     ensure_untouched(&fleet)?;
     ensure!(commands.len() > MOST_REPEATED);
     // Replay them to a running node and to a restarted one.
@@ -414,15 +304,15 @@ fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
     fleet.nodes[1].restart()?;
     wait_until(&fleet.nodes[1], |status| status["connected"] == true)?;
     fleet.store.command(&["hset", key, "file", POLICY])?;
-    for command in commands
-        .iter()
-        .step_by(commands.len().div_ceil(MOST_REPEATED))
-    {
-        set_from(fleet.store.namespace(), (key, "order"), command)?;
+    for command in (commands.iter()).step_by(commands.len().div_ceil(MOST_REPEATED)) {
+        fs::write(&recorded, command)?;
+        let input = fs::File::open(&recorded)?.into();
+        redis(&fleet, &["-x", "hset", key, "order"], input)?;
         thread::sleep(Duration::from_millis(1_100));
         ensure_untouched(&fleet)?;
     }
     // Replacing the file has no effect either.
+    let other = POLICY.replace("Pushed", "Other");
     let mut waiting = push(&fleet, &fleet.nodes[0], &other, &[])?;
     while waiting.try_wait()?.is_none() {
         fleet.store.command(&["hset", key, "file", POLICY])?;
@@ -431,33 +321,53 @@ fn forged_and_repeated_pushes_change_nothing() -> Result<()> {
     fleet.stop()
 }
 
-fn raw(namespace: &Namespace, arguments: &[&str]) -> Result<Vec<u8>> {
-    let mut command = crate::peers::program::command(namespace, "redis-cli")?;
-    let mut output = command.args(arguments).output()?.stdout;
-    // The end of the line.
-    output.pop();
-    Ok(output)
-}
-
-fn set_from(namespace: &Namespace, (key, field): (&str, &str), from: &PathBuf) -> Result<()> {
-    let mut command = crate::peers::program::command(namespace, "redis-cli")?;
-    let command = command.args(["-x", "hset", key, field]);
-    let done = command.stdin(fs::File::open(from)?).output()?;
-    ensure!(done.status.success(), "{done:?}");
-    Ok(())
-}
-
 /// A node that takes no policies takes none, and does not delay the others.
 #[test]
 fn a_node_that_takes_no_policies_takes_none() -> Result<()> {
     let fleet = Fleet::start(&["a", "b"])?;
     let a = &fleet.nodes[0];
-    let done = pushed(&fleet, a, POLICY, &["--yes"])?;
-    let text = String::from_utf8(done.stderr)?;
-    ensure!(
-        !done.status.success() && text.contains("accept-policy"),
-        "{text}"
-    );
+    let why = errors(push(&fleet, a, POLICY, &["--yes"])?)?;
+    ensure!(why.contains("accept-policy"), "{why}");
     ensure!(!has_it(a)? && !folder(a).exists());
+    fleet.stop()
+}
+
+/// Pinned programs keep enforcing the unconfirmed policy of a killed daemon. The restarted daemon replaces it with the
+/// old policy, and takes part in the next rollout.
+#[test]
+fn a_node_that_is_killed_while_a_policy_waits_has_its_old_one() -> Result<()> {
+    let mut fleet = start(&["a", "b"])?;
+    let pins = PinDirectory::new()?;
+    let argument = pins.argument();
+    let arguments = [&ARGUMENTS[..], &[&argument]].concat();
+    fleet.nodes[1].terminate()?;
+    fleet.nodes[1].restart_with(&arguments)?;
+    wait_until(&fleet.nodes[0], |status| {
+        status["nodes"]["b"]["ago_ns"].as_u64() < Some(5_000_000_000)
+    })?;
+    wait_until(&fleet.nodes[1], |status| status["connected"] == true)?;
+
+    let waiting = push(&fleet, &fleet.nodes[0], POLICY, &[])?;
+    wait_for(&fleet, true)?;
+    fleet.nodes[1].kill()?;
+    // Without a daemon the policy stays.
+    thread::sleep(Duration::from_secs(1));
+    ensure!(has_it(&fleet.nodes[1])?);
+    fleet.nodes[1].restart_with(&arguments)?;
+    ensure!(!has_it(&fleet.nodes[1])? && !file(&fleet.nodes[1]).exists());
+    // The other node goes back, as this one is silent or has dropped the policy.
+    wait_for(&fleet, false)?;
+    errors(waiting)?;
+    ensure_untouched(&fleet)?;
+
+    // The failed rollout leaves nothing behind, and a kept policy survives a restart.
+    let kept = push(&fleet, &fleet.nodes[0], POLICY, &["--yes"])?.wait_with_output()?;
+    ensure!(kept.status.success(), "{kept:?}");
+    for node in &fleet.nodes {
+        ensure!(has_it(node)? && fs::read_to_string(file(node))? == POLICY);
+    }
+    fleet.nodes[1].kill()?;
+    fleet.nodes[1].restart_with(&arguments)?;
+    ensure!(has_it(&fleet.nodes[1])?);
     fleet.stop()
 }

@@ -10,7 +10,15 @@ use anyhow::{Context as _, Result, ensure};
 use testbed::Limiter;
 
 use super::{
-    PASSES, start,
+    Fleet, PASSES,
+    cluster::{self, Cluster},
+    configuration_at,
+    shared_limits::{
+        DRAINED, Flood,
+        nodes::{ALL, LIMITS},
+        watch::Watch,
+    },
+    start,
     store::{self, RIGHTS, Store},
     wait_for, wait_until,
 };
@@ -89,7 +97,7 @@ fn ask(store: &Store, port: u16, arguments: &[&str]) -> Result<String> {
 fn configuration(store: &Store, name: &str, places: &str) -> String {
     let file = |name: &str| store.directory().join(name).display().to_string();
     format!(
-        "{PASSES}\nstate: {}\nfleet: {{store: {places}, name: edge, node: {name}, key-file: {}, \
+        "{LIMITS}\nstate: {}\nfleet: {{store: {places}, name: edge, node: {name}, key-file: {}, \
          password-file: {}}}\n",
         file(&format!("state-{name}")),
         file("fleet.key"),
@@ -109,35 +117,28 @@ fn node(store: &Store, number: usize, name: &str, places: &str) -> Result<Limite
 #[test]
 fn a_cluster_redirects_to_the_server_with_the_keys() -> Result<()> {
     let store = place(2)?;
-    let lines = format!("cluster-enabled yes\nsave \"\"\nuser edge on >hush {RIGHTS}");
-    let ports = [7_001, 7_002, 7_003];
-    let servers = ports.map(|port| Server::start(&store, port, false, &lines));
-    let [one, two, three] = ports.map(|port| format!("{ADDRESS}:{port}"));
-    let join = ["--cluster", "create", &one, &two, &three, "--cluster-yes"];
-    ask(&store, ports[0], &join)?;
-    wait(|| {
-        let mut is_ok = true;
-        for port in ports {
-            is_ok &= ask(&store, port, &["CLUSTER", "INFO"])?.contains("cluster_state:ok");
-        }
-        Ok(is_ok)
-    })?;
-    let a = format!("'redis://edge@{ADDRESS}:{NOBODY},{one}/0'");
-    let a = node(&store, 1, "a", &a)?;
-    let b = node(&store, 2, "b", &format!("'redis://edge@{two},{three}/0'"))?;
+    let _cluster = Cluster::start(&store, 3)?;
+    let [one, two, three] = [0, 1, 2].map(cluster::place);
+    let nodes = ["a", "b"];
+    let start = |number: usize, places: &str| -> Result<Limiter> {
+        let name = nodes[number - 1];
+        let text = configuration_at(&store, places, (name, &nodes), PASSES, "");
+        let node = start(&store, number, &text)?;
+        wait_until(&node, |status| status["connected"] == true)?;
+        Ok(node)
+    };
+    let a = start(1, &format!("{ADDRESS}:{NOBODY},{one}"))?;
+    let b = start(2, &format!("{two},{three}"))?;
     a.show(&["ban", "203.0.113.0/24", "--for", "10m"])?;
     wait_for(&b, "203.0.113.0/24", 1)?;
     b.show(&["unban", "203.0.113.0/24"])?;
     wait_for(&a, "203.0.113.0/24", 0)?;
-    for server in servers {
-        drop(server?);
-    }
     a.stop()?;
     b.stop()?;
     Ok(())
 }
 
-/// The server dies, and the Sentinel promotes its replica.
+/// The server dies, and the Sentinel promotes its replica: bans hold, and both nodes stay within the budget.
 #[test]
 fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
     let store = place(2)?;
@@ -155,27 +156,39 @@ fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
     let replicas = ["SENTINEL", "REPLICAS", "main"];
     wait(|| Ok(ask(&store, 7_103, &replicas)?.contains("7102")))?;
     let places = format!("'redis://edge@{ADDRESS}:{NOBODY},{ADDRESS}:7103/0', sentinel: main");
-    let a = node(&store, 1, "a", &places)?;
-    let b = node(&store, 2, "b", &places)?;
+    let mut fleet = Fleet {
+        nodes: vec![
+            node(&store, 1, "a", &places)?,
+            node(&store, 2, "b", &places)?,
+        ],
+        store,
+    };
+    let (a, b, store) = (&fleet.nodes[0], &fleet.nodes[1], &fleet.store);
+    let mut watch = Watch::begin(&fleet, &[ALL])?;
+    let flood = Flood::of(&fleet, 1)?;
+    watch.used_within(&fleet, DRAINED)?;
     a.show(&["ban", "203.0.113.0/24", "--for", "10m"])?;
-    wait_for(&b, "203.0.113.0/24", 1)?;
+    wait_for(b, "203.0.113.0/24", 1)?;
     drop(server);
     // The node sends it while there is no server, or to the new one.
     a.show(&["ban", "198.51.100.0/24", "--for", "10m"])?;
-    wait_for(&b, "198.51.100.0/24", 1)?;
-    wait_for(&b, "203.0.113.0/24", 1)?;
+    wait_for(b, "198.51.100.0/24", 1)?;
+    wait_for(b, "203.0.113.0/24", 1)?;
     ensure!(
-        ask(&store, 7_102, &["HLEN", "limiter:{edge}:bans"])?.trim() == "2",
+        ask(store, 7_102, &["HLEN", "limiter:{edge}:bans"])?.trim() == "2",
         "the replica has not both"
     );
-    b.stop()?;
+    // The new server learns the leases from the nodes.
+    watch.wait_for_use(&fleet, 95..=100)?;
+    flood.stop()?;
     // The error names a server that the Sentinel does not know.
     let other = format!("'redis://edge@{ADDRESS}:7103/0', sentinel: other");
-    let b = start(&store, 2, &configuration(&store, "b", &other))?;
-    wait_until(&b, |status| {
+    let text = configuration(store, "b", &other);
+    let b = fleet.nodes.pop().context("no second node")?;
+    ensure!(b.stop()?.success());
+    fleet.nodes.push(start(&fleet.store, 2, &text)?);
+    wait_until(&fleet.nodes[1], |status| {
         status["error"] == "the Sentinels know no server 'other'"
     })?;
-    a.stop()?;
-    b.stop()?;
-    Ok(())
+    fleet.stop()
 }

@@ -19,7 +19,7 @@ use crate::peers::fleet::{shared_limits::wait_for_share, wait_for, wait_until};
 #[test]
 fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
     let mut five = Five::by_proxy()?;
-    quiet::check(&five.fleet, Duration::from_secs(5))?;
+    quiet::check(&five.fleet, Duration::from_secs(3))?;
     let (mut watch, mut floods) = (Watch::start(), Floods::none());
     floods.only(&five, &[1])?;
     let good = (2..=5).map(|number| Client::good(&five, number));
@@ -27,7 +27,7 @@ fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
     wait_for_share(five.node(1), |share| share > 900)?;
 
     five.proxy.delay(Duration::from_millis(50));
-    watch.phase(&five, "the store is slow", Duration::from_secs(4))?;
+    watch.phase(&five, "the store is slow", Duration::from_secs(2))?;
     wait_for_share(five.node(1), |share| share > 900)?;
     let begun = Instant::now();
     five.node(2).show(&["ban", "192.0.2.2", "--for", "1h"])?;
@@ -36,7 +36,7 @@ fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
 
     five.proxy.delay(Duration::from_secs(5));
     wait_for_share(five.node(1), |share| share <= 10)?;
-    watch.phase(&five, "it is too slow", Duration::from_secs(6))?;
+    watch.phase(&five, "it is too slow", Duration::from_secs(4))?;
     wait_until(five.node(3), |status| status["connected"] == false)?;
     five.node(2).show(&["ban", "192.0.2.3", "--for", "1h"])?;
     five.proxy.delay(Duration::ZERO);
@@ -47,7 +47,7 @@ fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
 
     five.fleet.store.signal(Signal::SIGSTOP)?;
     wait_for_share(five.node(1), |share| share <= 10)?;
-    watch.phase(&five, "it is stopped", Duration::from_secs(4))?;
+    watch.phase(&five, "it is stopped", Duration::from_secs(2))?;
     five.fleet.store.signal(Signal::SIGCONT)?;
     let begun = Instant::now();
     wait_for_share(five.node(1), |share| share > 900)?;
@@ -56,7 +56,7 @@ fn good_clients_lose_nothing_while_the_fleet_is_not_there() -> Result<()> {
     five.node(2).signal(Signal::SIGSTOP)?;
     five.fleet.store.kill()?;
     wait_for_share(five.node(1), |share| share <= 10)?;
-    watch.phase(&five, "it is gone", Duration::from_secs(3))?;
+    watch.phase(&five, "it is gone", Duration::from_secs(2))?;
     five.node(2).signal(Signal::SIGCONT)?;
     thread::sleep(Duration::from_secs(1));
     for client in good {

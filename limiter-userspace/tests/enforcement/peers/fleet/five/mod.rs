@@ -7,7 +7,6 @@
 mod faults;
 mod full;
 mod good;
-pub(super) mod identity;
 pub(super) mod many;
 pub(super) mod quiet;
 mod traffic;
@@ -27,18 +26,18 @@ use super::{
 use crate::peers::succeed;
 
 /// The shared budget, in packets a second.
-const RATE: i64 = 6_000;
+const RATE: i64 = 1_200;
 
 /// The burst: some seconds' worth, so that the refill of these seconds does not hide surplus tokens.
-const BURST: i64 = 20_000;
+const BURST: i64 = 4_000;
 
 /// The destination port of all counted packets.
 const PORT: u16 = 9;
 
 const LIMITS: &str = "limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
-  All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 20000,
-        count: 6000, period: 1s}";
+  All: {id: total, cost: packets, match: {protocol: udp, destination-port: 9}, scope: fleet, burst: 4000,
+        count: 1200, period: 1s}";
 
 /// The port of the store, and the port of its proxy.
 const STORE_PORT: u16 = 6_380;

@@ -17,16 +17,16 @@ use super::{BURST, Five, PORT, RATE};
 const LONGEST: Duration = Duration::from_hours(1);
 
 /// Packets a second from each node's flooding client: nearly as many as all nodes admit together.
-const FLOOD: NonZeroU32 = NonZeroU32::new(5_000).unwrap();
+const FLOOD: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 
-/// Packets a second of a client that fits every node's minimum share, which is 60.
-const GOOD: NonZeroU32 = NonZeroU32::new(45).unwrap();
+/// Packets a second of a client that fits every node's minimum share, which is 12.
+const GOOD: NonZeroU32 = NonZeroU32::new(9).unwrap();
 
 /// A part of the budget, in percent.
 const NEARLY_ALL: i64 = 85;
 
 /// Packets that may wait uncounted in the servers' sockets at the earlier measurement.
-const UNCOUNTED: i64 = 5 * 300;
+const UNCOUNTED: i64 = 5 * 60;
 
 /// A host's server, a flooding client and a good one.
 pub(super) fn pair(number: usize) -> Result<Pair> {

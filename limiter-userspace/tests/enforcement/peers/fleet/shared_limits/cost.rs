@@ -10,16 +10,16 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use testbed::{Frame, Limiter, Load};
+use testbed::{Frame, Load};
 
 use super::{Fleet, status, store, wait_for_leases};
 
-const NODES: [&str; 5] = ["a", "b", "c", "d", "e"];
+const NODES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
 const KEYS: usize = 10_000;
 
 /// Packets a second of each key, at one node: more than that node's minimum share.
-const EACH: usize = 6;
+const EACH: usize = 4;
 
 const LIMITS: &str = "limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s}
@@ -59,10 +59,10 @@ fn send(fleet: &Fleet, seconds: impl Iterator<Item = usize>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the CPU time of each thread of a daemon, by name.
-fn threads(node: &Limiter) -> Result<BTreeMap<String, Duration>> {
+/// Returns the CPU time of each thread of a process, by name.
+fn threads(process: u32) -> Result<BTreeMap<String, Duration>> {
     let mut threads = BTreeMap::new();
-    for task in fs::read_dir(format!("/proc/{}/task", node.id()))? {
+    for task in fs::read_dir(format!("/proc/{process}/task"))? {
         let task = task?.path();
         let name = fs::read_to_string(task.join("comm"))?.trim().to_owned();
         let run = fs::read_to_string(task.join("schedstat"))?;
@@ -72,20 +72,24 @@ fn threads(node: &Limiter) -> Result<BTreeMap<String, Duration>> {
     Ok(threads)
 }
 
-/// Sends the packets of some seconds, and prints a node's cost.
+/// Sends the packets of some seconds, and prints the cost of a node and of the store.
 fn print(fleet: &Fleet, what: &str, seconds: impl Iterator<Item = usize>) -> Result<()> {
     let node = &fleet.nodes[0];
-    let (begun, before) = (Instant::now(), threads(node)?);
+    let processes = [("node", node.id()), ("store", fleet.store.id()?)];
+    let before = processes.map(|(_, process)| threads(process));
+    let begun = Instant::now();
     send(fleet, seconds)?;
     let passed = begun.elapsed();
     println!("{what}, {passed:?}:");
-    let mut all = Duration::ZERO;
-    for (name, after) in threads(node)? {
-        let run = after.saturating_sub(before.get(&name).copied().unwrap_or_default());
-        all += run;
-        println!("  {name}: {:.2} % of a CPU", percent(run, passed));
+    for ((name, process), before) in processes.into_iter().zip(before) {
+        let (before, mut all) = (before?, Duration::ZERO);
+        for (thread, after) in threads(process)? {
+            let run = after.saturating_sub(before.get(&thread).copied().unwrap_or_default());
+            all += run;
+            println!("  {name}, {thread}: {:.2} % of a CPU", percent(run, passed));
+        }
+        println!("  {name}: {:.2} %", percent(all, passed));
     }
-    println!("  all: {:.2} %", percent(all, passed));
     let traffic = &node.status()?["limits"]["Each"];
     let active = &status(node)?["shares"]["Each"]["active"];
     println!("  {active} active keys; {traffic}");
@@ -102,7 +106,7 @@ fn many_active_keys() -> Result<()> {
     let fleet = Fleet::with(&NODES, LIMITS)?;
     wait_for_leases(&fleet)?;
     send(&fleet, iter::repeat_n(0, 10))?;
-    print(&fleet, "nobody moves", iter::repeat_n(0, 20))?;
+    print(&fleet, "no key moves", iter::repeat_n(0, 20))?;
     send(&fleet, 0..STAY)?;
     print(&fleet, "a thousand move each second", STAY..3 * STAY)?;
     fleet.stop()

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::{
     DRAINED, Flood,
-    total::{ALL, LIMITS},
+    nodes::{ALL, LIMITS},
     wait_for_share,
     watch::Watch,
 };

@@ -2,11 +2,10 @@
 
 mod cost;
 mod failover;
+mod key_change;
 mod keys;
-mod names;
-mod nodes;
-mod total;
-mod watch;
+pub(super) mod nodes;
+pub(super) mod watch;
 
 use std::{
     num::NonZeroU32,
@@ -27,8 +26,8 @@ use super::{
 /// Three times as many packets a second as the fleet admits.
 const FLOOD: NonZeroU32 = NonZeroU32::new(3_000).unwrap();
 
-/// After this time no bucket has more than its refill.
-const DRAINED: Duration = Duration::from_secs(4);
+/// After this time no flooded bucket has more than its refill.
+pub(super) const DRAINED: Duration = Duration::from_secs(2);
 
 /// Returns a node's share, in thousandths.
 pub(super) fn share(status: &Value) -> u64 {

@@ -21,23 +21,23 @@ const STORE_OPENS: Duration = Duration::from_millis(4_500);
 /// The interval between two measurements.
 const POLL: Duration = Duration::from_millis(300);
 
-/// The budget of a limit's only busy key. Its burst is five seconds' refill, so that the refill does not
-/// hide surplus tokens.
+/// The budget of a limit's only busy key. Its burst is two seconds' refill, so that the refill between two
+/// measurements does not hide surplus tokens.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
-    pub(super) limit: &'static str,
+pub(in super::super) struct Budget {
+    pub(in super::super) limit: &'static str,
     /// The counter of admitted tokens, in the limit's status.
-    pub(super) passed: &'static str,
+    pub(in super::super) passed: &'static str,
     /// In tokens a second.
-    pub(super) rate: u64,
+    pub(in super::super) rate: u64,
 }
 
 impl Budget {
     /// After this time an unused bucket is full: any share of the burst refills in it.
-    pub(super) const FULL: Duration = Duration::from_millis(5_100);
+    pub(in super::super) const FULL: Duration = Duration::from_millis(2_100);
 
     const fn burst(&self) -> u64 {
-        5 * self.rate
+        2 * self.rate
     }
 
     /// Returns the tokens that refill in a time.
@@ -54,7 +54,7 @@ impl Budget {
 
 /// The tokens that all nodes admit. One bucket with the whole budget must have admitted them between any
 /// two measurements, and so over any time.
-pub(super) struct Watch {
+pub(in super::super) struct Watch {
     begun: Instant,
     /// Each budget, with the lowest difference so far of admitted tokens and refill.
     budgets: Vec<(Budget, i64)>,
@@ -65,7 +65,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Begins when the store gives leases and all buckets are full: then unused tokens cannot hide surplus
     /// ones.
-    pub(super) fn begin(fleet: &Fleet, budgets: &[Budget]) -> Result<Self> {
+    pub(in super::super) fn begin(fleet: &Fleet, budgets: &[Budget]) -> Result<Self> {
         wait_for_leases(fleet)?;
         thread::sleep(STORE_OPENS + Budget::FULL);
         let mut watch = Self {
@@ -78,7 +78,7 @@ impl Watch {
     }
 
     /// Adds the tokens admitted by a leaving node.
-    pub(super) fn leaves(&mut self, node: &Limiter) -> Result<()> {
+    pub(in super::super) fn leaves(&mut self, node: &Limiter) -> Result<()> {
         let status = node.status()?;
         for ((budget, _), gone) in self.budgets.iter().zip(&mut self.gone) {
             *gone += i64::try_from(budget.admitted(&status)?)?;
@@ -87,7 +87,7 @@ impl Watch {
     }
 
     /// Begins with other budgets, which are full.
-    pub(super) fn begin_again(&mut self, fleet: &Fleet) -> Result<()> {
+    pub(in super::super) fn begin_again(&mut self, fleet: &Fleet) -> Result<()> {
         for (_, behind) in &mut self.budgets {
             *behind = i64::MAX;
         }
@@ -96,7 +96,7 @@ impl Watch {
 
     /// Checks the admitted tokens since every earlier measurement against the limits; returns the total of
     /// each budget.
-    pub(super) fn poll(&mut self, fleet: &Fleet) -> Result<Vec<u64>> {
+    pub(in super::super) fn poll(&mut self, fleet: &Fleet) -> Result<Vec<u64>> {
         let before = self.begun.elapsed();
         let nodes = fleet.nodes.iter().map(Limiter::status);
         let nodes = nodes.collect::<Result<Vec<_>>>()?;
@@ -122,7 +122,11 @@ impl Watch {
     }
 
     /// Measures for a time; returns the used part of each budget, in percent of the rate.
-    pub(super) fn used_within(&mut self, fleet: &Fleet, time: Duration) -> Result<Vec<u64>> {
+    pub(in super::super) fn used_within(
+        &mut self,
+        fleet: &Fleet,
+        time: Duration,
+    ) -> Result<Vec<u64>> {
         let (before, begun) = (self.poll(fleet)?, Instant::now());
         loop {
             thread::sleep(POLL);
@@ -140,7 +144,11 @@ impl Watch {
 
     /// Measures until such a part of each budget is used, in percent. That may take a while, since shares
     /// and packets may be late on a busy machine.
-    pub(super) fn wait_for_use(&mut self, fleet: &Fleet, right: RangeInclusive<u64>) -> Result<()> {
+    pub(in super::super) fn wait_for_use(
+        &mut self,
+        fleet: &Fleet,
+        right: RangeInclusive<u64>,
+    ) -> Result<()> {
         let begun = Instant::now();
         loop {
             let used = self.used_within(fleet, MEASURED)?;

@@ -10,13 +10,13 @@ use std::{
 
 use anyhow::{Result, ensure};
 use limiter_fleet::{
-    Envelope, Key, Keys, Kind, Name,
+    Kind,
     bans::{BanId, BanState, BanUpdate},
-    replicated::{Stamp, Value as _},
-    sources::{Proof, Source, SourceKey, SourceUpdate},
+    replicated::Value as _,
+    sources::Source,
 };
 
-use super::many::LIMITS;
+use super::{entry, envelope, stamp};
 use crate::peers::{
     fleet::{
         configuration,
@@ -26,6 +26,10 @@ use crate::peers::{
     },
     program, succeed,
 };
+
+/// The table has its default size.
+const LIMITS: &str = "limits:
+  Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s, reserve: {unknown: 10%}}";
 
 /// The known sources of five nodes.
 const MOST_RECEIVED: u32 = 500_000;
@@ -81,14 +85,7 @@ fn half_a_million_sources_and_bans() -> Result<()> {
 
 /// Fills the store with entries of many nodes.
 fn fill(store: &Store, has_bans: bool) -> Result<()> {
-    let keys = Keys {
-        current: Key::new(KEY.as_bytes()).map_err(anyhow::Error::msg)?,
-        other: None,
-    };
-    let name = |text: &str| Name::try_from(text).map_err(anyhow::Error::msg);
-    let fleet = name("edge")?;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let (ms, until) = (u64::try_from(now.as_millis())?, now + HOLDS);
+    let until = SystemTime::now() + HOLDS;
     let file = store.directory().join("commands");
     let mut commands = BufWriter::new(File::create(&file)?);
     let mut keep = |hash: &str, field: &str, value: &[u8]| -> Result<()> {
@@ -101,28 +98,15 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
         }
         Ok(())
     };
-    let envelope = Envelope::new(Kind::Sources, &fleet, &keys);
+    let of_sources = envelope(Kind::Sources, KEY)?;
     for number in 0..MOST_RECEIVED {
-        let node = name(&format!("n{}", number % 5))?;
-        let update = SourceUpdate {
-            key: SourceKey {
-                source: Source::V4((0x1400_0000 + number).to_be_bytes()),
-                node: node.clone(),
-            },
-            stamp: Stamp { ms, node },
-            value: Proof {
-                since_s: 0,
-                until_s: until.as_secs(),
-                is_fresh: false,
-                ipv6_prefix: 64,
-            },
-            ends_ms: until.as_secs() * 1_000,
-        };
-        let field = update.key.to_string();
-        keep(super::HASH, &field, &envelope.write(&vec![update]))?;
+        let source = Source::V4((0x1400_0000 + number).to_be_bytes());
+        let (field, message) = entry(&of_sources, &format!("n{}", number % 5), source, until)?;
+        keep(super::HASH, &field, &message)?;
     }
-    let envelope = Envelope::new(Kind::Bans, &fleet, &keys);
-    let banning = name("n0")?;
+    let of_bans = envelope(Kind::Bans, KEY)?;
+    let stamp = stamp("n0")?;
+    let until = until.duration_since(SystemTime::UNIX_EPOCH)?;
     let until_ms = u64::try_from(until.as_millis())?;
     for number in 0..u32::try_from(BanState::MOST)? {
         if !has_bans {
@@ -134,10 +118,7 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
                 prefix: format!("{prefix}/32").parse()?,
                 origin: "operator".into(),
             },
-            stamp: Stamp {
-                ms,
-                node: banning.clone(),
-            },
+            stamp: stamp.clone(),
             value: BanState::Banned {
                 until_ms: Some(until_ms),
                 reason: "a test".into(),
@@ -146,11 +127,7 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
             ends_ms: until_ms,
         };
         let field = format!("{prefix}/32 operator");
-        keep(
-            "limiter:{edge}:bans",
-            &field,
-            &envelope.write(&vec![update]),
-        )?;
+        keep("limiter:{edge}:bans", &field, &of_bans.write(&vec![update]))?;
     }
     commands.flush()?;
     let mut pipe = program::command(store.namespace(), "redis-cli")?;

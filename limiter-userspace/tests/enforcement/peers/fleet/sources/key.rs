@@ -7,19 +7,13 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use limiter_fleet::{
-    Envelope, Key, Keys, Kind, Name,
-    replicated::Stamp,
-    sources::{Proof, Source, SourceKey, SourceUpdate},
-};
+use limiter_fleet::{Kind, sources::Source};
 use testbed::Limiter;
 
-use super::{HASH, LIMITS, NEWS, known, wait_for};
+use super::{HASH, LIMITS, NEWS, entry, envelope, known, wait_for};
 use crate::peers::fleet::{
-    configuration,
-    five::identity::{KEYS_READ, NEW, OLD},
-    start, status,
-    store::Store,
+    KEYS_READ, NEW_KEY as NEW, configuration, start, status,
+    store::{KEY as OLD, Store},
     wait_until, write_secret,
 };
 use crate::wait;
@@ -67,45 +61,20 @@ fn refused(node: &Limiter) -> Result<u64> {
 
 /// Writes a node's entry about a source to the store, authenticated with a key.
 fn forge(store: &Store, node: &str, key: &str, address: [u8; 4]) -> Result<()> {
-    let keys = Keys {
-        current: Key::new(key.as_bytes()).map_err(anyhow::Error::msg)?,
-        other: None,
-    };
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
-    let source = Source::V4(address);
-    let node = Name::try_from(node).map_err(anyhow::Error::msg)?;
-    let until = now.as_secs() + 3_600;
-    let update = SourceUpdate {
-        key: SourceKey {
-            source,
-            node: node.clone(),
-        },
-        stamp: Stamp {
-            ms: u64::try_from(now.as_millis())?,
-            node: node.clone(),
-        },
-        value: Proof {
-            since_s: 0,
-            until_s: until,
-            is_fresh: false,
-            ipv6_prefix: 64,
-        },
-        ends_ms: until * 1_000,
-    };
-    let fleet = "edge".try_into().map_err(anyhow::Error::msg)?;
-    let message = Envelope::new(Kind::Sources, &fleet, &keys).write(&vec![update]);
+    let envelope = envelope(Kind::Sources, key)?;
+    let until = SystemTime::now() + Duration::from_hours(1);
+    let (field, message) = entry(&envelope, node, Source::V4(address), until)?;
     // redis-cli accepts arbitrary bytes only from Lua.
     let write = |command: &str, key: &str, field: &str, message: &[u8]| {
         let bytes: Vec<_> = message.iter().map(|byte| format!("\\{byte:03}")).collect();
         let bytes = bytes.concat();
-        let field = field.replace(' ', "', '");
-        let script = format!("redis.call('{command}', KEYS[1], '{field}', '{bytes}') return 'OK'");
+        let script = format!("redis.call('{command}', KEYS[1], {field}, '{bytes}') return 'OK'");
         let reported = store.command(&["eval", &script, "1", key])?;
         ensure!(reported.trim() == "OK", "{reported}");
         Ok(())
     };
-    write("XADD", NEWS, "* m", &message)?;
-    write("HSET", HASH, &format!("{node}\\032{source}"), &message)
+    write("XADD", NEWS, "'*', 'm'", &message)?;
+    write("HSET", HASH, &format!("'{field}'"), &message)
 }
 
 /// By the steps of docs/fleet.md: known sources stay known, and all nodes understand each other at each

@@ -16,9 +16,9 @@ use crate::daemon::replacement;
 /// # Errors
 ///
 /// The file cannot be read.
-pub(super) fn read(policy: &Path) -> io::Result<Option<RolloutId>> {
+pub(in crate::daemon) fn read(policy: &Path) -> io::Result<Option<RolloutId>> {
     match fs::read_to_string(place(policy)?) {
-        Ok(text) => match text.trim_end().parse() {
+        Ok(text) => match text.trim_end().to_owned().try_into() {
             Ok(rollout) => Ok(Some(rollout)),
             Err(error) => Err(io::Error::other(error)),
         },
@@ -32,12 +32,12 @@ pub(super) fn read(policy: &Path) -> io::Result<Option<RolloutId>> {
 /// # Errors
 ///
 /// The file cannot be written.
-pub(super) fn write(policy: &Path, rollout: &RolloutId) -> io::Result<()> {
+pub(in crate::daemon) fn write(policy: &Path, rollout: &RolloutId) -> io::Result<()> {
     replacement::replace(&place(policy)?, format!("{rollout}\n").as_bytes())
 }
 
 /// Returns the path of the file: beside the policy, with a name that the configuration does not include.
-pub(super) fn place(policy: &Path) -> io::Result<PathBuf> {
+pub(in crate::daemon) fn place(policy: &Path) -> io::Result<PathBuf> {
     let policy = replacement::target(policy)?;
     let name = policy.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut hidden = OsString::from(".");
@@ -55,7 +55,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let policy = directory.path().join("fleet.yaml");
         assert_eq!(read(&policy).unwrap(), None);
-        let rollout = "1700000000000 a".parse().unwrap();
+        let rollout = "1700000000000 a".to_owned().try_into().unwrap();
         write(&policy, &rollout).unwrap();
         assert_eq!(read(&policy).unwrap(), Some(rollout));
         // A damaged file is an error, not an empty memory.
