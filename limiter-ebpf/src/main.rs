@@ -84,32 +84,31 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     bench::draw_source(context);
     let frame = XdpFrame::<FRAGS>::new(context);
     let carried = Traffic::of_frame(frame.length());
-    let interface = globals::interface(context);
     let Some(scratch) = buckets::scratch() else {
         // Never happens: the map has this element for each CPU.
         let verdict = Verdict::without_limits(Reason::BucketUnavailable);
-        return finish(context, interface, carried, &verdict);
+        return finish(context, carried, &verdict);
     };
-    scratch.come_in_on(interface);
+    scratch.come_in_on(globals::interface(context));
     // The entry charges no bucket, so the strategies of the limits do not matter.
     match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, scratch) {
-        EntryOutcome::Decided(verdict) => finish(context, interface, carried, &verdict),
-        EntryOutcome::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, scratch),
+        EntryOutcome::Decided(verdict) => finish(context, carried, &verdict),
+        EntryOutcome::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, scratch.traffic()),
         EntryOutcome::Undecided => {
             match Stage::first(tables::MapTables.features(), scratch.verdict().matched) {
-                Some(stage) => stages::hand_over::<FRAGS>(context, stage, scratch),
-                None => finish(context, interface, scratch.traffic(), scratch.verdict()),
+                Some(stage) => stages::hand_over::<FRAGS>(context, stage, scratch.traffic()),
+                None => finish(context, scratch.traffic(), scratch.verdict()),
             }
         }
     }
 }
 
-/// Ends the pipeline: counts the frame under its verdict on the interface with this number, and returns the action.
+/// Ends the pipeline: counts the frame under its verdict, and returns the action.
 #[inline(always)]
-fn finish(context: &XdpContext, interface: u32, carried: Traffic, verdict: &Verdict) -> u32 {
+fn finish(context: &XdpContext, carried: Traffic, verdict: &Verdict) -> u32 {
     // Logged before the counters' loop, for the reason given in `log`.
     let action = log::verdict(verdict, verdict.action(&tables::MapTables));
-    counters::count(interface, carried, verdict, action);
+    counters::count(globals::interface(context), carried, verdict, action);
     trial::report(verdict);
     match action {
         Action::Pass if !bench::sinks(context) => xdp_action::XDP_PASS,

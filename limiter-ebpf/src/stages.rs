@@ -23,7 +23,7 @@ use crate::{
     answers,
     buckets::{self, BucketLocation, IN_ANY, MapBuckets},
     clock::KernelClock,
-    connections, finish, globals, names,
+    connections, finish, names,
     offenders::MapOffenders,
     server_names,
     source_tables::MapSourceTables,
@@ -99,7 +99,6 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         // Never happens: the map has this element for each CPU.
         return finish(
             context,
-            globals::interface(context),
             Traffic::default(),
             &Verdict::without_limits(Reason::BucketUnavailable),
         );
@@ -157,14 +156,9 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         Progress::Cookie => Some(Stage::Cookies),
     };
     if let Some(next) = next {
-        hand_over::<FRAGS>(context, next, scratch)
+        hand_over::<FRAGS>(context, next, scratch.traffic())
     } else {
-        finish(
-            context,
-            scratch.interface(),
-            scratch.traffic(),
-            scratch.verdict(),
-        )
+        finish(context, scratch.traffic(), scratch.verdict())
     }
 }
 
@@ -174,7 +168,7 @@ fn count_hit(context: &XdpContext, scratch: &mut Scratch<BucketLocation>) -> u32
     pipeline::<false, 0>().run(Stage::Banned, scratch);
     // A constant, not the verdict in scratch memory: so the code for other verdicts is removed.
     let verdict = Verdict::without_limits(Reason::Banned);
-    finish(context, scratch.interface(), scratch.traffic(), &verdict)
+    finish(context, scratch.traffic(), &verdict)
 }
 
 /// Answers the dropped packet, if that is possible and the limits of answers allow it.
@@ -203,12 +197,7 @@ fn answer<const FRAGS: bool>(context: &XdpContext, scratch: &mut Scratch<BucketL
             scratch.verdict_mut().set_answer(Answer::Drop);
         }
     }
-    let action = finish(
-        context,
-        scratch.interface(),
-        scratch.traffic(),
-        scratch.verdict(),
-    );
+    let action = finish(context, scratch.traffic(), scratch.verdict());
     match sent {
         Some(written) => {
             written.count(scratch.verdict());
@@ -222,7 +211,7 @@ fn answer<const FRAGS: bool>(context: &XdpContext, scratch: &mut Scratch<BucketL
 pub(crate) fn hand_over<const FRAGS: bool>(
     context: &XdpContext,
     stage: Stage,
-    scratch: &Scratch<BucketLocation>,
+    carried: Traffic,
 ) -> u32 {
     let number = stage as u32;
     // SAFETY: no value remains that would have to be dropped.
@@ -235,5 +224,5 @@ pub(crate) fn hand_over<const FRAGS: bool>(
     }
     // The tail call returns only if the stage is missing.
     let missed = Verdict::without_limits(Reason::MissedTailCall);
-    finish(context, scratch.interface(), scratch.traffic(), &missed)
+    finish(context, carried, &missed)
 }

@@ -27,10 +27,8 @@ pub fn account<'a, T: Tables>(
     // If the verifier knew the family, it would walk the rest once for each.
     let family = (tables.opaque(packet.facts.source.family.index() as u64) & 1) as usize;
     let parameters = packet.parameters(tables, limit_index)?;
-    let key = limit.bucket(&packet.key_fields(), family);
     Some(Account {
-        // For the same reason: the id is one of several parts of the packet.
-        key: key.hidden(|half| tables.opaque(half)),
+        key: limit.bucket(&packet.key_fields(), family),
         parameters,
         cost: limit.cost_of(&packet.facts),
     })

@@ -302,6 +302,7 @@ impl<T: Tables, B: DecisionSteps> Charging<'_, T, B> {
         let charged = limits & (bit(refused_by) - 1);
         for limit_index in limit_indices(self.tables) {
             if contains(self.among, limit_index) && contains(charged, limit_index) {
+                let limit_index = self.opaque_index(limit_index);
                 // If the refund fails, the bucket is charged too much, never too little.
                 self.buckets
                     .retry(self.scratch.charge(limit_index), Intent::Refund);
@@ -334,21 +335,21 @@ impl<T: Tables, B: DecisionSteps> Charging<'_, T, B> {
         }
         let limits = self.tables.opaque(self.scratch.refused);
         for limit_index in limit_indices(self.tables) {
-            if contains(self.among, limit_index)
-                && contains(limits, limit_index)
-                && self.scratch.charge(limit_index).plan.changes_state()
-            {
-                // If other CPUs win every attempt, they have as good as filled the window.
-                self.change(limit_index, Intent::Refuse);
+            if contains(self.among, limit_index) && contains(limits, limit_index) {
+                let limit_index = self.opaque_index(limit_index);
+                if self.scratch.charge(limit_index).plan.changes_state() {
+                    // If other CPUs win every attempt, they have as good as filled the window.
+                    self.change(limit_index, Intent::Refuse);
+                }
             }
         }
     }
 
     /// Returns the index, and hides all but its bounds from the verifier.
     ///
-    /// In a loop that calls a function, verifiers before Linux 6.5 compare all numbers that they
-    /// know, also dead ones. An index left over from an earlier round makes another verifier state
-    /// of each later round, and the verifier walks the loop once for each pair of limits.
+    /// In a loop that calls a function, the verifier compares all numbers and pointers that it knows, also dead ones. An
+    /// index left over from an earlier round makes another verifier state of each later round, and the verifier walks
+    /// the loop once for each pair of limits.
     #[inline(always)]
     fn opaque_index(&self, limit_index: u32) -> u32 {
         (self.tables.opaque(limit_index.into()) & 63) as u32

@@ -128,17 +128,6 @@ impl<Location> Scratch<Location> {
         self.packet.interface = interface as u64;
     }
 
-    /// The daemon's number for the interface that the frame came in on.
-    #[must_use]
-    #[inline(always)]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the number was set from 32 bits"
-    )]
-    pub const fn interface(&self) -> u32 {
-        self.packet.interface as u32
-    }
-
     /// The decision so far.
     #[must_use]
     #[inline(always)]

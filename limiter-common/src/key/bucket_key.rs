@@ -46,13 +46,6 @@ impl BucketKey {
         }
     }
 
-    /// The same key, with the first half of its id passed through `hide`, which changes nothing.
-    #[inline(always)]
-    pub(crate) fn hidden(mut self, hide: impl FnOnce(u64) -> u64) -> Self {
-        self.id[0] = hide(u64::from_ne_bytes(self.id[0])).to_ne_bytes();
-        self
-    }
-
     /// The bucket of `limit` for the first `prefix_length` bits of `address`.
     #[must_use]
     pub const fn of_source(limit: LimitId, address: Address, prefix_length: u8) -> Self {
