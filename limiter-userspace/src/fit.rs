@@ -22,8 +22,8 @@ pub enum Misfit {
     Datapath(#[from] DatapathError),
     /// No frame arrives where XDP programs would see it.
     #[error(
-        "no frame would be limited on {interface}: it gets its frames from traffic control, behind all XDP \
-         programs; name the interface on which they arrive"
+        "no frame would be limited on {interface}: it gets its frames from traffic control or the IP stack, behind \
+         all XDP programs; name the interface on which they arrive"
     )]
     NoFrames {
         /// The interface.
@@ -92,7 +92,7 @@ pub fn check(
     all: &[Interface],
 ) -> Result<(), Misfit> {
     let link = interface.link_for(policy.answers_in_use().is_some())?;
-    if interface.kind == Kind::Ifb {
+    if interface.kind == Kind::BehindPrograms {
         return Err(Misfit::NoFrames {
             interface: interface.name.clone(),
         });

@@ -38,7 +38,7 @@ struct Kind {
 
 const WIREGUARD: &str = "wireguard";
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 16] = [
     Kind {
         name: "vlan",
         make: "link add link BELOW name t0 type vlan id 5\n",
@@ -52,10 +52,25 @@ const KINDS: [Kind; 14] = [
         expected: Expected::Exact,
     },
     Kind {
-        name: "ipvlan",
+        name: "ipvlan in mode l2",
         make: "link add link BELOW name t0 type ipvlan mode l2\n",
         network: "10.99.0.",
         expected: Expected::Exact,
+    },
+    Kind {
+        name: "ipvlan in mode l3",
+        // The device below routes the packets and finds the neighbours.
+        make: "link add link BELOW name t0 type ipvlan mode l3\n\
+               route add 10.99.0.0/24 dev BELOW metric 500\n",
+        network: "10.99.0.",
+        expected: Expected::Exact,
+    },
+    Kind {
+        name: "ipvlan in mode l3s",
+        make: "link add link BELOW name t0 type ipvlan mode l3s\n\
+               route add 10.99.0.0/24 dev BELOW metric 500\n",
+        network: "10.99.0.",
+        expected: Expected::Refused,
     },
     Kind {
         name: "bond",
@@ -137,15 +152,15 @@ fn set_up(namespace: &Namespace, kind: &Kind, below: &str, this: &str, other: &s
     let commands = kind.make.replace("THIS", this);
     let commands = commands.replace("OTHER", other).replace("BELOW", below);
     let prefix = if kind.network.contains(':') { 64 } else { 24 };
-    // Neighbours are set up last, when the device is up.
-    let (neighbours, links): (Vec<_>, Vec<_>) =
-        (commands.lines()).partition(|line| line.starts_with("neighbour"));
+    // Neighbours and routes are set up last, when the device is up.
+    let (others, links): (Vec<_>, Vec<_>) =
+        (commands.lines()).partition(|line| !line.starts_with("link"));
     namespace.ip_batch(&format!(
         "{}\naddr add {}{this}/{prefix} dev t0{}\nlink set {below} up\nlink set t0 up\n{}\n",
         links.join("\n"),
         kind.network,
         if prefix == 64 { " nodad" } else { "" },
-        neighbours.join("\n"),
+        others.join("\n"),
     ))
 }
 

@@ -11,7 +11,7 @@ use futures_util::TryStreamExt as _;
 use limiter_common::{counters::MAX_INTERFACES, packet::Link};
 use limiter_policy::interface::{self, InterfaceName};
 use rtnetlink::packet_route::link::{
-    InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp, Prop,
+    InfoData, InfoIpVlan, InfoKind, IpVlanMode, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp, Prop,
 };
 use thiserror::Error;
 
@@ -55,8 +55,9 @@ pub enum Kind {
     Bridge,
     /// The loopback device: frames from this host to itself.
     Loopback,
-    /// A device to which traffic control redirects frames, behind all XDP programs.
-    Ifb,
+    /// A device that gets its frames behind all XDP programs: an ifb from traffic control, an ipvlan in mode l3s from
+    /// the IP stack.
+    BehindPrograms,
     /// A device that takes a part of another's frames: a VLAN, macvlan, ipvlan.
     Part,
     /// Any other device.
@@ -349,7 +350,7 @@ impl Interface {
                 LinkAttribute::Link(index) => lower = Some(*index),
                 LinkAttribute::LinkNetNsId(_) => is_lower_elsewhere = true,
                 LinkAttribute::LinkInfo(infos) => {
-                    kind = infos.iter().find_map(kind_of).unwrap_or(kind);
+                    kind = kind_of(infos).unwrap_or(kind);
                 }
                 LinkAttribute::Xdp(attributes) => {
                     xdp_program = attributes.iter().find_map(program_at);
@@ -373,14 +374,21 @@ impl Interface {
     }
 }
 
-const fn kind_of(info: &LinkInfo) -> Option<Kind> {
-    let LinkInfo::Kind(kind) = info else {
-        return None;
+/// The kind of device that its driver's name and mode tell; `None`: it has no driver's name.
+fn kind_of(infos: &[LinkInfo]) -> Option<Kind> {
+    let is_l3s = |info: &LinkInfo| {
+        matches!(info, LinkInfo::Data(InfoData::IpVlan(fields))
+            if fields.contains(&InfoIpVlan::Mode(IpVlanMode::L3S)))
     };
+    let kind = infos.iter().find_map(|info| match info {
+        LinkInfo::Kind(kind) => Some(kind),
+        _ => None,
+    })?;
     Some(match kind {
         InfoKind::Tun => Kind::Tun,
         InfoKind::Bridge => Kind::Bridge,
-        InfoKind::Ifb => Kind::Ifb,
+        InfoKind::Ifb => Kind::BehindPrograms,
+        InfoKind::IpVlan if infos.iter().any(is_l3s) => Kind::BehindPrograms,
         InfoKind::Vlan
         | InfoKind::MacVlan
         | InfoKind::MacVtap
