@@ -56,9 +56,10 @@ impl Node {
         enforcement: Arc<Enforcement>,
         (bans, guard): (Arc<SharedBans>, Arc<Guard>),
         fleet: Arc<Fleet>,
-        keys: &Keys,
+        key_file: KeyFile,
         others: Handle,
     ) -> Self {
+        let keys = &key_file.keys;
         let bans = Bans::new(bans, guard, Arc::clone(&fleet), others.clone());
         let sources = fleet.settings.known_sources.then(|| {
             let sources = Sources::new(Arc::clone(&enforcement.datapath), Arc::clone(&fleet));
@@ -71,7 +72,7 @@ impl Node {
             rollout_work: RolloutWork::new(&enforcement, &fleet),
             is_careful: false,
             warnings: Warnings::default(),
-            key_file: KeyFile::new(&fleet.settings.key_file),
+            key_file,
             policy: (0, 0),
             enforcement,
             fleet,
@@ -109,20 +110,21 @@ impl Node {
 
     /// Reads the keys again, if their file has changed; returns whether they are different.
     pub(super) fn renew_keys(&mut self) -> bool {
-        let Some(read) = self.key_file.renewed() else {
+        let Some(read) = self.key_file.renew() else {
             return false;
         };
         let settings = &self.fleet.settings;
         let file = settings.key_file.display();
         match read {
-            Ok(keys) => {
-                self.bans.rekey(&keys);
+            Ok(()) => {
+                let keys = &self.key_file.keys;
+                self.bans.rekey(keys);
                 if let Some(sources) = &mut self.sources {
-                    sources.rekey(&keys);
+                    sources.rekey(keys);
                 }
-                self.envelopes = Envelopes::new(&settings.name, &keys);
+                self.envelopes = Envelopes::new(&settings.name, keys);
                 info!("the fleet's keys are those in the file '{file}'");
-                self.compare_names_key(&keys);
+                self.compare_names_key();
                 true
             }
             Err(error) => {
@@ -133,10 +135,10 @@ impl Node {
     }
 
     /// Warns if the policy in force still numbers names with an earlier key.
-    fn compare_names_key(&self, keys: &Keys) {
+    fn compare_names_key(&self) {
         let datapath = self.enforcement.datapath();
         let manifest = datapath.manifest();
-        let by_keys = NameKeys::new(&self.fleet.settings.names_key(keys));
+        let by_keys = NameKeys::new(&self.fleet.settings.names_key(&self.key_file.keys));
         if manifest.policy.needs_names_alike()
             && by_keys.fingerprint() != manifest.settings.name_keys().fingerprint()
         {
