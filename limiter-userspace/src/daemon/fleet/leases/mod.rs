@@ -1,7 +1,7 @@
 //! Shared limits: this node leases its share of each key's budget.
 //!
 //! `limiter_fleet::lease` has the protocol, which keeps all nodes within the whole. A thread of its own runs it: it
-//! polls packets' demand (`demand.rs`), calls the store's script (`connection.rs`), and sets shares with their ends in
+//! polls packets' demand, calls the store's script (`connection.rs`), and sets shares with their ends in
 //! the kernel (`keys.rs`, `bucket.rs`). The datapath knows shares and their ends, but no fleet: so leases end by
 //! themselves, even without this thread or the store.
 //!
@@ -9,7 +9,6 @@
 
 mod bucket;
 mod connection;
-mod demand;
 mod keys;
 mod node;
 mod shared_limit;
