@@ -20,7 +20,7 @@ use limiter_fleet::{
 };
 use limiter_policy::policy::{Limit, MOST_KEYS, shared_limits::parts};
 
-use super::{bucket, shared_limit::SharedLimit};
+use super::shared_limit::SharedLimit;
 use crate::protocol::FleetShare;
 
 /// The most active keys: others keep the minimum share. The rest of the kernel's room is for keys that an earlier
@@ -116,7 +116,7 @@ impl Keys {
         self.polls += 1;
         let (now_ns, minimum) = (monotonic_now(), self.leases.minimum());
         let mut unknown = Vec::new();
-        shares.each_key_share(|_, key, share| {
+        shares.each_key_share(|key, share| {
             let word = KeyShare { wanted: 0, ..share };
             let name = self.limits.get(&LimitId(key.limit));
             let name = name.map(|limit| limit.name_of(key));
@@ -187,7 +187,7 @@ impl Keys {
             if let Some(ActiveKey { lease, host, .. }) = self.leases.keys.get_mut(&name)
                 && let Some(bucket) = shares.bucket(&host.key)
             {
-                let returned = bucket::lost(&bucket, before, host.word.word.parts())?;
+                let returned = bucket.lost(before, host.word.word.parts())?;
                 lease.lower(to, returned);
             }
         }
@@ -259,7 +259,7 @@ impl Keys {
             if (after > before || tokens > 0)
                 && let Some(bucket) = shares.bucket(&host.key)
             {
-                bucket::adjust(&bucket, before, after, tokens)?;
+                bucket.adjust(before, after, tokens)?;
             }
             if word != host.word {
                 host.word = word;
