@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 use self::{
     openings::Openings,
-    sweep::{Scope, Sweeps},
+    sweep::{Page, Sweeps},
 };
 use super::{
     handle::Fleet,
@@ -63,40 +63,33 @@ impl Sources {
         self.settings.as_ref().map_or(64, convert::ipv6_prefix)
     }
 
-    /// Begins a sweep, if one is due and there may be new proofs. An operator's change of trust may also have ended
+    /// Begins a sweep if one is due and there may be new proofs. An operator's change of trust may also have ended
     /// proofs, and lost records.
     fn begin_sweep(&mut self, map: &Replicated<Proof>) {
-        if self.sweeps.is_due() {
-            if self.fleet.has_changed_known() {
-                self.sweeps.extend(Scope::All);
-            }
-            let may_find = self.openings.are_new(&self.datapath.read());
-            self.sweeps.begin(map, may_find);
-        }
+        self.sweeps.all |= self.fleet.has_changed_known();
+        let (openings, datapath) = (&mut self.openings, &self.datapath);
+        (self.sweeps).begin(map, || openings.are_new(&datapath.read()));
     }
 
     /// Compares the next page.
-    pub(super) fn sweep(&mut self, map: &mut Replicated<Proof>) {
+    fn sweep(&mut self, map: &mut Replicated<Proof>) {
         let page = {
             let datapath = self.datapath.read();
             let known = datapath.known_sources();
             known.and_then(|known| self.sweeps.compare(&known, map))
         };
         match page {
-            Ok((due, has_room)) => {
-                if !has_room {
+            Ok(Page { due, is_full }) => {
+                if is_full {
                     self.refuse_full();
                 }
                 self.enforce_sources(map, &due);
             }
-            Err(error) => {
-                self.sweeps.stop();
-                self.failed(&error);
-            }
+            Err(error) => self.failed(&error),
         }
     }
 
-    /// Writes the winning proof of each of some sources to the table.
+    /// Writes the proofs of some sources by other nodes to the table.
     fn enforce_sources(&self, map: &Replicated<Proof>, sources: &[Source]) {
         if let Err(error) = sweep::enforce(&self.datapath, map, sources) {
             self.failed(&error);
@@ -135,21 +128,17 @@ impl Shared for Sources {
 }
 
 impl Replica<Sources> {
-    /// Follows the policy in force; returns whether it uses standing. If it identifies sources by another
-    /// prefix length, everything starts again.
+    /// Follows the policy in force; returns whether it uses standing. With other settings, everything starts again:
+    /// they give records another meaning.
     pub(super) fn follow_policy(&mut self) -> bool {
         let settings = {
             let datapath = self.shared.datapath.read();
             let known = datapath.known_sources();
             known.ok().map(|known| *known.settings())
         };
-        let before_prefix = self.shared.ipv6_prefix();
-        let before = mem::replace(&mut self.shared.settings, settings);
-        if settings.is_none() || self.shared.ipv6_prefix() != before_prefix {
+        if mem::replace(&mut self.shared.settings, settings) != settings {
             self.clear();
             self.shared.sweeps = Sweeps::default();
-        } else if before != settings {
-            self.shared.sweeps.extend(Scope::Rewrite);
         }
         settings.is_some()
     }
@@ -200,7 +189,7 @@ impl Replica<Sources> {
                 self.after = None;
             }
             usable?;
-            self.shared.sweeps.extend(Scope::All);
+            self.shared.sweeps.all = true;
             self.shared.warnings.clear();
         }
         if !self.has_read {
@@ -210,7 +199,7 @@ impl Replica<Sources> {
             let over = self.forget(store).await?.into_iter();
             let over: Vec<_> = over.map(|key| key.source).collect();
             self.shared.enforce_sources(&self.map, &over);
-            self.shared.sweeps.extend(Scope::All);
+            self.shared.sweeps.all = true;
         }
         self.read_again(store).await?;
         self.shared.begin_sweep(&self.map);
