@@ -7,13 +7,10 @@ use std::{
 };
 
 use anyhow::bail;
-use clap::Args;
 
+use super::QueryArgs;
 use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        output::{print_json, stdout},
-    },
+    cli::output::{print_json, stdout},
     protocol::EndPush,
 };
 
@@ -23,16 +20,7 @@ const PACE: Duration = Duration::from_millis(300);
 /// How long that node may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-#[derive(Debug, Args)]
-pub(super) struct EndArgs {
-    #[command(flatten)]
-    read: ReadArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
-pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
+pub(super) fn end(args: &QueryArgs, keep: bool) -> anyhow::Result<()> {
     let begun = Instant::now();
     let status = loop {
         let status = args.read.query_daemon(EndPush { keep })?;

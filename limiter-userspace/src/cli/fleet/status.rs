@@ -2,28 +2,16 @@
 
 use std::io::Write;
 
-use clap::Args;
-
-use super::lines;
+use super::{QueryArgs, lines};
 use crate::{
     cli::{
-        args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
         render::{duration, table},
     },
     protocol::{FleetQuery, FleetStatus},
 };
 
-#[derive(Debug, Args)]
-pub(super) struct StatusArgs {
-    #[command(flatten)]
-    read: ReadArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
-pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
+pub(super) fn status(args: &QueryArgs) -> anyhow::Result<()> {
     let status = args.read.query_daemon(FleetQuery)?;
     if args.output.json {
         return print_json(&status);
