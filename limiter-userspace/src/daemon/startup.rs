@@ -120,7 +120,7 @@ pub(super) async fn start(
         }),
         group,
     };
-    let (fleet, keys) = read_fleet(&candidate)?.unzip();
+    let fleet = read_fleet(&candidate)?;
     let enforcement = Enforcement::new(options, reloads, datapath);
     let daemon = Arc::new(Daemon::new(enforcement, read_access, state, fleet));
     let enforcement = &daemon.enforcement;
@@ -129,12 +129,12 @@ pub(super) async fn start(
     let confirmation = Confirmation::of(&enforcement.options);
     put_in_force(enforcement, candidate, resumed, confirmation).await?;
     // Only now, as the earlier bans are restored.
-    if let Some((fleet, keys)) = daemon.fleet.as_ref().zip(keys) {
+    if let Some(fleet) = &daemon.fleet {
         if fleet.settings.accept_policy.is_some() {
             make_folder(&enforcement.options.config, &mut files);
         }
         let bans = (Arc::clone(&daemon.bans), Arc::clone(&daemon.guard));
-        threads.push(fleet::start(enforcement, bans, fleet, keys).map_err(StartupError::Thread)?);
+        threads.push(fleet::start(enforcement, bans, fleet).map_err(StartupError::Thread)?);
         let leases = fleet::start_leases(
             Arc::clone(&enforcement.datapath),
             Arc::clone(&enforcement.watchdog),
@@ -175,8 +175,8 @@ fn bind_page(
     })
 }
 
-/// Returns the daemon's part in a fleet, with the keys; `None`: it is alone.
-fn read_fleet(candidate: &Candidate) -> Result<Option<(Arc<Fleet>, KeyFile)>, StartupError> {
+/// Returns the daemon's part in a fleet; `None`: it is alone.
+fn read_fleet(candidate: &Candidate) -> Result<Option<Arc<Fleet>>, StartupError> {
     let Some(settings) = candidate.config.fleet.clone() else {
         return Ok(None);
     };
@@ -185,7 +185,7 @@ fn read_fleet(candidate: &Candidate) -> Result<Option<(Arc<Fleet>, KeyFile)>, St
         file: settings.key_file.clone(),
         source,
     })?;
-    Ok(Some((Arc::new(Fleet::new(settings)), keys)))
+    Ok(Some(Arc::new(Fleet::new(settings, keys))))
 }
 
 /// Makes the folder beside the configuration, where policies of the fleet are written, if it is missing.

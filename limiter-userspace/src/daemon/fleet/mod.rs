@@ -63,7 +63,6 @@ pub(super) fn start(
     enforcement: &Arc<Enforcement>,
     (bans, guard): (Arc<SharedBans>, Arc<Guard>),
     fleet: &Arc<Fleet>,
-    keys: KeyFile,
 ) -> io::Result<Worker> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let others = Handle::current();
@@ -74,7 +73,6 @@ pub(super) fn start(
         Arc::clone(enforcement),
         (bans, guard),
         Arc::clone(fleet),
-        keys,
         others,
     );
     let ending = Arc::clone(fleet);

@@ -20,10 +20,7 @@ use limiter_fleet::{
 use limiter_fleet_store::{Map, Store};
 use tracing::{info, warn};
 
-use self::{
-    openings::Openings,
-    sweep::{Page, Sweeps},
-};
+use self::sweep::{Page, Sweeps};
 use super::{
     handle::Fleet,
     replica::{Replica, Shared, TIDY_TICKS},
@@ -40,7 +37,6 @@ pub(super) struct Sources {
     datapath: Arc<SharedDatapath>,
     fleet: Arc<Fleet>,
     sweeps: Sweeps,
-    openings: Openings,
     /// The settings of standing; `None`: the policy does not use it.
     settings: Option<Settings>,
     /// The reasons logged since known sources were last shared.
@@ -53,22 +49,9 @@ impl Sources {
             datapath,
             fleet,
             sweeps: Sweeps::default(),
-            openings: Openings::default(),
             settings: None,
             warnings: Warnings::default(),
         }
-    }
-
-    fn ipv6_prefix(&self) -> u8 {
-        self.settings.as_ref().map_or(64, convert::ipv6_prefix)
-    }
-
-    /// Begins a sweep if one is due and there may be new proofs. An operator's change of trust may also have ended
-    /// proofs, and lost records.
-    fn begin_sweep(&mut self, map: &Replicated<Proof>) {
-        self.sweeps.all |= self.fleet.has_changed_known();
-        let (openings, datapath) = (&mut self.openings, &self.datapath);
-        (self.sweeps).begin(map, || openings.are_new(&datapath.read()));
     }
 
     /// Compares the next page.
@@ -110,7 +93,7 @@ impl Shared for Sources {
     const MAP: Map = Map::Sources;
 
     fn context(&self) -> u8 {
-        self.ipv6_prefix()
+        self.settings.as_ref().map_or(64, convert::ipv6_prefix)
     }
 
     async fn enforce(&mut self, map: &Replicated<Proof>, keys: Vec<SourceKey>) {
@@ -166,9 +149,8 @@ impl Replica<Sources> {
         if self.after.is_some() {
             self.send(store).await?;
         }
-        let is_first = !self.has_read;
-        if may_read && self.read_page(store).await? && is_first && self.after.is_some() {
-            self.shared.begin_sweep(&self.map);
+        if may_read {
+            self.read_page(store).await?;
         }
         if self.is_sweeping() {
             self.shared.sweep(&mut self.map);
@@ -196,13 +178,14 @@ impl Replica<Sources> {
             return Ok(());
         }
         if tick.is_multiple_of(TIDY_TICKS) {
-            let over = self.forget(store).await?.into_iter();
-            let over: Vec<_> = over.map(|key| key.source).collect();
-            self.shared.enforce_sources(&self.map, &over);
+            let over = self.forget(store).await?;
+            self.shared.enforce(&self.map, over).await;
             self.shared.sweeps.all = true;
         }
         self.read_again(store).await?;
-        self.shared.begin_sweep(&self.map);
+        // An operator's change of trust may have ended proofs, and lost records.
+        self.shared.sweeps.all |= self.shared.fleet.has_changed_known();
+        (self.shared.sweeps).begin(&self.map, &self.shared.datapath);
         self.publish(None);
         Ok(())
     }

@@ -17,7 +17,7 @@ use limiter_fleet::{
     sources::{Proof, Source, SourceKey},
 };
 
-use super::{super::updates::Now, convert};
+use super::{super::updates::Now, convert, openings::Openings};
 use crate::daemon::{
     pace::{cpu_time, pause_after},
     shared_datapath::SharedDatapath,
@@ -51,6 +51,7 @@ const BEHIND: u32 = 2;
 /// The schedule of sweeps.
 pub(super) struct Sweeps {
     sweep: Option<Sweep>,
+    openings: Openings,
     /// When the last one began; `None`: the next one finds the proofs of all times.
     last: Option<Tick>,
     /// When the next one for new proofs may begin.
@@ -95,6 +96,7 @@ impl Default for Sweeps {
     fn default() -> Self {
         Self {
             sweep: None,
+            openings: Openings::default(),
             last: None,
             next: Instant::now(),
             all: true,
@@ -107,12 +109,12 @@ impl Sweeps {
         self.sweep.is_some()
     }
 
-    /// Begins a sweep if one is due, and compares all entries or `may_find` proofs.
-    pub(super) fn begin(&mut self, map: &Replicated<Proof>, may_find: impl FnOnce() -> bool) {
+    /// Begins a sweep if one is due, and compares all entries or may find new proofs.
+    pub(super) fn begin(&mut self, map: &Replicated<Proof>, datapath: &SharedDatapath) {
         if self.sweep.is_some() || !self.all && Instant::now() < self.next {
             return;
         }
-        if !may_find() && !self.all {
+        if !self.openings.are_new(&datapath.read()) && !self.all {
             return;
         }
         let (begun, all) = (

@@ -11,10 +11,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use testbed::{Frame, Load};
 
-use super::{
-    super::cost,
-    Fleet, status, store, wait_for_leases,
-};
+use super::{super::cost, Fleet, status, store, wait_for_leases};
 
 const NODES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
