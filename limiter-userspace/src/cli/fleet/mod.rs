@@ -39,9 +39,9 @@ struct QueryArgs {
 
 pub(super) fn fleet(args: &FleetArgs) -> anyhow::Result<()> {
     match &args.command {
-        FleetCommand::Status(args) => status::status(args),
+        FleetCommand::Status(QueryArgs { read, output }) => status::status(read, output),
         FleetCommand::Push(args) => push::push(args),
-        FleetCommand::Confirm(args) => confirm::end(args, true),
-        FleetCommand::Revert(args) => confirm::end(args, false),
+        FleetCommand::Confirm(QueryArgs { read, output }) => confirm::end(read, output, true),
+        FleetCommand::Revert(QueryArgs { read, output }) => confirm::end(read, output, false),
     }
 }

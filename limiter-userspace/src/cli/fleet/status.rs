@@ -2,18 +2,19 @@
 
 use std::io::Write;
 
-use super::{QueryArgs, lines};
+use super::lines;
 use crate::{
     cli::{
+        args::{OutputArgs, ReadArgs},
         output::{print_json, stdout},
         render::{duration, table},
     },
     protocol::{FleetQuery, FleetStatus},
 };
 
-pub(super) fn status(args: &QueryArgs) -> anyhow::Result<()> {
-    let status = args.read.query_daemon(FleetQuery)?;
-    if args.output.json {
+pub(super) fn status(read: &ReadArgs, output: &OutputArgs) -> anyhow::Result<()> {
+    let status = read.query_daemon(FleetQuery)?;
+    if output.json {
         return print_json(&status);
     }
     print(&mut stdout(), &status)
