@@ -118,6 +118,10 @@ impl<S: Shared> Replica<S> {
     pub(super) async fn begin_reading(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         let newest = store.newest(S::MAP).await?;
         self.after = Some(newest);
+        if newest < Position::LAST && self.again.take().is_some() {
+            let stream = self.stream();
+            info!(stream, "the fleet's stream {stream} takes messages again");
+        }
         self.check_end(newest);
         self.map.begin_reading();
         self.reading = Some(Reading {
@@ -169,21 +173,22 @@ impl<S: Shared> Replica<S> {
         Ok(true)
     }
 
-    /// Notes whether the stream takes more messages after its newest.
+    /// Notes if the stream takes no messages after its newest. Only another reading shows that it takes some again: new
+    /// messages are before the last one that was read.
     pub(super) fn check_end(&mut self, newest: Position) {
-        let stream = S::MAP.stream_key(self.fleet.settings.name.as_str());
-        if newest < Position::LAST {
-            if self.again.take().is_some() {
-                info!(stream, "the fleet's stream {stream} takes messages again");
-            }
-        } else if self.again.is_none() {
+        if newest == Position::LAST && self.again.is_none() {
             self.again = Some(Instant::now());
+            let stream = self.stream();
             warn!(
                 stream,
                 "the fleet's stream {stream} takes no more messages, since somebody has written its last: \
                  the nodes read the hash instead; delete the stream from the store"
             );
         }
+    }
+
+    fn stream(&self) -> String {
+        S::MAP.stream_key(self.fleet.settings.name.as_str())
     }
 
     /// Begins to read the hash if that is due instead of the stream.
