@@ -50,7 +50,7 @@ impl Leases {
             .invoke_async(&mut self.connection)
             .await
             .map_err(|error| without_place(refused(error, &[])))?;
-        Reply::try_from(item(reply)?).map_err(|_| StoreError::Response)
+        Reply::read(item(reply)?).ok_or(StoreError::Response)
     }
 }
 

@@ -5,7 +5,6 @@
 //! ends by itself, and a week after its node last repeated it.
 
 use std::{
-    cmp::Reverse,
     fmt,
     net::{Ipv4Addr, Ipv6Addr},
 };
@@ -31,10 +30,6 @@ const REPEATED_MS: u64 = 24 * 3_600_000;
 
 /// How far apart two equal times may be, in seconds: ticks are a little longer than a second.
 const SAME_S: u64 = 3;
-
-/// How long before its end an entry yields to another node's entry, in seconds: longer than the interval
-/// between two searches for ended entries.
-const SOON_S: u64 = 120;
 
 /// No packet from another host has such a source, or no correct node sends such an entry.
 const WRONG: Refusal = Refusal::new("source_wrong", "no node proves such a source");
@@ -204,22 +199,19 @@ impl Replicated<Proof> {
         entries.take_while(move |(key, _)| key.source == source)
     }
 
-    /// Chooses another node's proof of a source, at a time in milliseconds since 1970: one that is not fresh,
-    /// then one that does not end soon, then the one with the earliest proof, then the one that ends last.
+    /// Combines the proofs of a source by other nodes, at a time in milliseconds since 1970: from the earliest to the
+    /// last end. `None`: there is none.
     #[must_use]
     pub fn proof(&self, source: Source, now_ms: u64) -> Option<Proof> {
         let entries = self.of(source);
         let others = entries.filter(|(key, entry)| key.node != *self.own() && entry.holds(now_ms));
-        others
-            .map(|(_, entry)| entry.value)
-            .min_by_key(|proof: &Proof| {
-                (
-                    proof.is_fresh,
-                    proof.until_s <= now_ms / 1_000 + SOON_S,
-                    proof.since_s,
-                    Reverse(proof.until_s),
-                )
-            })
+        let proofs = others.map(|(_, entry)| entry.value);
+        proofs.reduce(|one, other| Proof {
+            since_s: one.since_s.min(other.since_s),
+            until_s: one.until_s.max(other.until_s),
+            is_fresh: one.is_fresh && other.is_fresh,
+            ..one
+        })
     }
 
     /// Returns the sources of up to `most` entries from `first` on, and the key of the next entry.
@@ -229,15 +221,6 @@ impl Replicated<Proof> {
         let mut sources: Vec<_> = keys.by_ref().take(most).map(|key| key.source).collect();
         sources.dedup();
         (sources, keys.next().cloned())
-    }
-
-    /// Returns whether another node's proof of a source ends soon or has just ended, at a time in milliseconds
-    /// since 1970: another proof may take its place.
-    #[must_use]
-    pub fn ends_soon(&self, source: Source, now_ms: u64) -> bool {
-        let now = now_ms / 1_000;
-        let mut others = self.of(source).filter(|(key, _)| key.node != *self.own());
-        others.any(|(_, entry)| (now..now + 2 * SOON_S).contains(&(entry.value.until_s + SOON_S)))
     }
 
     /// Records this node's proof of a source, at a time in milliseconds since 1970. A known proof is replaced

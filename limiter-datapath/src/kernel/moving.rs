@@ -1,7 +1,7 @@
 //! The shares of shared limits, their buckets, and the tokens that move when a share changes.
 //!
 //! A changed share leaves a bucket as full as it was ([`Parts`]), so the number of tokens changes: a larger share
-//! creates tokens, a smaller one removes them. A caller that must not create tokens charges the bucket for them.
+//! creates tokens, a smaller one removes them. The created ones are charged, but for the tokens that come with a share.
 
 use ipnet::IpNet;
 use limiter_common::{
@@ -36,7 +36,6 @@ pub struct Shares<'d> {
 /// The bucket of a key under a shared limit.
 pub struct MovingBucket<'d> {
     shares: Shares<'d>,
-    entry: &'d LimitEntry,
     key: BucketKey,
     /// The parameters of the whole budget.
     parameters: &'d Parameters,
@@ -68,30 +67,17 @@ impl<'d> Shares<'d> {
         Ok(buckets.take(most).collect())
     }
 
-    /// Calls `show` for each key with its own share, in the order of the shares' numbers, including keys of limits
-    /// that are no longer shared. A number is below [`MOST_KEYS`](limiter_policy::policy::MOST_KEYS) and stays the
-    /// same for as long as the key has its share. Do not set, take or look up shares meanwhile.
+    /// Calls `show` for each key with its own share, including keys of limits that are no longer shared. Do not set,
+    /// take or look up shares meanwhile.
     ///
     /// # Errors
     ///
     /// The kernel refuses.
     pub fn each_key_share(
         &self,
-        show: impl FnMut(u32, &BucketKey, KeyShare),
+        mut show: impl FnMut(&BucketKey, KeyShare),
     ) -> Result<(), DatapathError> {
-        self.maps.key_shares().each(show)
-    }
-
-    /// The numbers of keys' own shares; `None`: the key has no share.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses.
-    pub fn numbers_of<'b>(
-        &self,
-        buckets: impl Iterator<Item = &'b BucketKey>,
-    ) -> Result<Vec<Option<u32>>, DatapathError> {
-        self.maps.key_shares().numbers_of(buckets)
+        (self.maps.key_shares()).each(|_, key, share| show(key, share))
     }
 
     /// Sets keys' own shares; ignores the field `wanted`. Running programs may still see an old share, or one old
@@ -125,10 +111,9 @@ impl<'d> Shares<'d> {
     /// The bucket of a key; `None`: its limit is no longer shared, or has no such key.
     #[must_use]
     pub fn bucket(&self, key: &BucketKey) -> Option<MovingBucket<'d>> {
-        let (entry, parameters) = self.datapath.shared_limit(key)?;
+        let parameters = self.datapath.whole_budget(key)?;
         Some(MovingBucket {
             shares: *self,
-            entry,
             key: *key,
             parameters,
             buckets: self.datapath.shared_maps.of_host(),
@@ -137,11 +122,11 @@ impl<'d> Shares<'d> {
 }
 
 impl Datapath {
-    /// The shared limit of a bucket, and the parameters of the whole budget.
-    fn shared_limit(&self, key: &BucketKey) -> Option<(&LimitEntry, &Parameters)> {
+    /// The parameters of the whole budget of a bucket; `None`: its limit is not shared, or has no such key.
+    fn whole_budget(&self, key: &BucketKey) -> Option<&Parameters> {
         let policy = &self.policy;
         let mut limits = (0..).zip(&policy.limits);
-        let (limit_index, entry) = limits.find(|(_, entry)| entry.id == key.limit)?;
+        let (limit_index, _) = limits.find(|(_, entry)| entry.id == key.limit)?;
         if !policy.features.is_shared(limit_index) {
             return None;
         }
@@ -151,7 +136,7 @@ impl Datapath {
                 match self.manifest.policy.subscribers.get(&number) {
                     Some(prefixes) => self.source_among(prefixes, number)?,
                     // No override applies to a subscriber that the policy does not name, for any address.
-                    None => return Some((entry, policy.rates.get(limit_index as usize)?)),
+                    None => return policy.rates.get(limit_index as usize),
                 }
             }
             // The limit has no overrides by source.
@@ -160,7 +145,7 @@ impl Datapath {
         let class = classify(policy, &source)?;
         let name_match = with_overrides(policy, &source, class, &self.name_match_of(key));
         let rate_index = rate_index(policy, class, &name_match, limit_index);
-        Some((entry, policy.rates.get(rate_index as usize)?))
+        policy.rates.get(rate_index as usize)
     }
 
     /// An address of a subscriber, from either end of a prefix; `None`: all these addresses are other subscribers'.
@@ -212,28 +197,6 @@ impl Datapath {
 }
 
 impl MovingBucket<'_> {
-    /// The share in force.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses.
-    pub fn share(&self) -> Result<Parts, DatapathError> {
-        let datapath = self.shares.datapath;
-        datapath.share_of(self.entry, &self.key, monotonic_now())
-    }
-
-    /// The emission interval of the whole budget, in ticks: the cost of a token.
-    #[must_use]
-    pub const fn whole(&self) -> u64 {
-        self.parameters.gcra.emission_interval
-    }
-
-    /// The size of a full bucket in ticks, the same for any share.
-    #[must_use]
-    pub const fn burst_offset(&self) -> u64 {
-        self.parameters.gcra.burst_offset
-    }
-
     /// The tokens of the whole budget that come back in `ns` nanoseconds.
     #[must_use]
     pub const fn tokens_in(&self, ns: u64) -> u64 {
@@ -251,39 +214,46 @@ impl MovingBucket<'_> {
         gcra.ns(gcra.burst_offset).div_ceil(1_000_000).max(1)
     }
 
-    /// The bucket's present credit, in ticks.
+    /// The tokens that the bucket has lost by a smaller share, in billionths of the whole burst.
     ///
     /// # Errors
     ///
     /// The kernel refuses.
-    pub fn credit(&self) -> Result<u64, DatapathError> {
+    pub fn lost(&self, before: Parts, after: Parts) -> Result<u64, DatapathError> {
+        let lost = before.number().saturating_sub(after.number());
+        Ok(tokens_of(self.credit()?, lost, self.full()))
+    }
+
+    /// Prepares the bucket for another share, which comes with so many tokens, in billionths of the whole burst. A
+    /// larger share creates no others.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses: nothing has changed.
+    pub fn adjust(&self, before: Parts, after: Parts, tokens: u64) -> Result<(), DatapathError> {
+        let credit = self.credit()?;
+        let level = level_after(credit, self.full(), (before, after), tokens);
+        // One operation instead of two: each is a system call.
+        self.order(level > credit, level.abs_diff(credit))
+    }
+
+    /// The size of a full bucket in ticks, the same for any share.
+    const fn full(&self) -> u64 {
+        self.parameters.gcra.burst_offset
+    }
+
+    /// The bucket's present credit, in ticks.
+    fn credit(&self) -> Result<u64, DatapathError> {
         let (now_ns, units) = (monotonic_now(), &self.shares.datapath.policy.units);
         let full_at = match self.buckets {
             Some(buckets) => buckets.state_of(&self.key, self.parameters, units, now_ns)?,
             None => 0,
         };
         let debt = full_at.saturating_sub(self.parameters.gcra.ticks(now_ns));
-        Ok(self.burst_offset().saturating_sub(debt))
+        Ok(self.full().saturating_sub(debt))
     }
 
-    /// Takes tokens worth `ticks`, and may leave the bucket in debt.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses: no token was taken.
-    pub fn charge(&self, ticks: u64) -> Result<(), DatapathError> {
-        self.order(false, ticks)
-    }
-
-    /// Gives tokens worth `ticks`, at most until the bucket is full.
-    ///
-    /// # Errors
-    ///
-    /// The kernel refuses: no token was given.
-    pub fn give(&self, ticks: u64) -> Result<(), DatapathError> {
-        self.order(true, ticks)
-    }
-
+    /// Gives tokens worth `ticks`, at most until the bucket is full; or takes them, and may leave it in debt.
     fn order(&self, is_given: bool, ticks: u64) -> Result<(), DatapathError> {
         let Some(buckets) = self.buckets.filter(|_| ticks > 0) else {
             return Ok(());
@@ -291,5 +261,51 @@ impl MovingBucket<'_> {
         let units = &self.shares.datapath.policy.units;
         let at = (self.parameters, units, monotonic_now());
         buckets.move_ticks(is_given, ticks, &self.key, at)
+    }
+}
+
+/// Billionths in a part of the kernel's shares.
+const BILLIONTHS: u128 = 1_000_000_000 / Parts::WHOLE.number() as u128;
+
+/// Returns the tokens in so many parts of a bucket with `credit` of `full` ticks.
+fn tokens_of(credit: u64, parts: u32, full: u64) -> u64 {
+    let of_parts = u128::from(credit) * u128::from(parts) * BILLIONTHS;
+    narrowed(of_parts / u128::from(full.max(1)))
+}
+
+/// Returns the credit of a bucket, of `full` ticks, under another share with more tokens.
+fn level_after(credit: u64, full: u64, (before, after): (Parts, Parts), tokens: u64) -> u64 {
+    let [before, after] = [before, after].map(|share| u128::from(share.number()));
+    // The same tokens fill less of a larger bucket.
+    let stays = u128::from(credit) * before / after;
+    let given = u128::from(tokens) * u128::from(full) / (after * BILLIONTHS);
+    narrowed(stays + given)
+}
+
+fn narrowed(number: u128) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(percent: u32) -> Parts {
+        Parts::new(percent * 100_000).unwrap()
+    }
+
+    #[test]
+    fn tokens_go_with_a_share_and_come_from_nowhere() {
+        const FULL: u64 = 1_000_000;
+        // Half of a full bucket goes with half of its share.
+        assert_eq!(tokens_of(FULL, part(20).number(), FULL), 200_000_000);
+        assert_eq!(tokens_of(FULL / 2, part(20).number(), FULL), 100_000_000);
+        // The tokens stay, so five times the share is a fifth as full.
+        let grows = |credit, tokens| level_after(credit, FULL, (part(10), part(50)), tokens);
+        assert_eq!(grows(FULL, 0), FULL / 5);
+        // A lease of 40 % with all its tokens: it stays full.
+        assert_eq!(grows(FULL, 400_000_000), FULL);
+        assert_eq!(grows(0, 400_000_000), FULL * 4 / 5);
+        assert_eq!(grows(FULL, 200_000_000), FULL * 3 / 5);
     }
 }

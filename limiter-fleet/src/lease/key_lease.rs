@@ -1,6 +1,6 @@
 //! A node's lease of one key's budget.
 
-use super::{Entry, Grant, POOL};
+use super::{Grant, POOL};
 use crate::Share;
 
 /// How long a node keeps a lease that no packet needs and no other node wants, in nanoseconds: a slow client does not
@@ -97,8 +97,7 @@ impl Lease {
     }
 
     /// Whether the next call names it.
-    #[must_use]
-    pub fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         let lacks = self.lacks(self.goal) && self.lacks(self.wanted);
         !self.is_named && (self.is_changed || lacks)
     }
@@ -115,8 +114,7 @@ impl Lease {
     }
 
     /// Whether the store must still learn which share this node keeps.
-    #[must_use]
-    pub const fn is_unreported(&self) -> bool {
+    pub(super) const fn is_unreported(&self) -> bool {
         self.held.in_billionths() > 0 && (self.is_changed || self.is_named)
     }
 
@@ -136,30 +134,31 @@ impl Lease {
     }
 
     /// Takes the store's word on the fair share.
-    pub fn hint(&mut self, goal: Share) {
+    pub(super) const fn hint(&mut self, goal: Share) {
         self.goal = goal;
         self.is_changed |= self.lacks(goal);
     }
 
     /// Asks the store again if packets need more: the lease of another node may be over.
-    pub fn ask_again(&mut self) {
+    pub(super) const fn ask_again(&mut self) {
         self.is_changed |= self.lacks(self.wanted);
     }
 
-    /// The entry of a call, which is open from now on.
-    pub fn entry(&mut self) -> Entry {
-        self.is_named = true;
-        self.is_changed = false;
+    /// A call that is open from now on names it: returns the share that the node keeps, of which it uses no more, the
+    /// tokens that it returns, and its demand.
+    pub(super) const fn named(&mut self) -> [u64; 3] {
+        (self.is_named, self.is_changed) = (true, false);
         self.told = self.wanted;
-        Entry {
-            keeps: self.held,
-            returned: std::mem::take(&mut self.returned),
-            demand: self.wanted,
-        }
+        let returned = std::mem::replace(&mut self.returned, 0);
+        [
+            self.held.in_billionths(),
+            returned,
+            self.wanted.in_billionths(),
+        ]
     }
 
     /// Takes the reply to the open call. The host carries out the change.
-    pub fn receive(&mut self, grant: Grant) -> Option<Change> {
+    pub(super) fn receive(&mut self, grant: Grant) -> Option<Change> {
         self.is_named = false;
         self.goal = grant.goal;
         let to = grant.share.min(POOL);
@@ -169,7 +168,7 @@ impl Lease {
     }
 
     /// Names it again: a call had no reply, or the store has forgotten it. Returned tokens are lost.
-    pub fn name_again(&mut self) {
+    pub(super) const fn name_again(&mut self) {
         (self.is_named, self.is_changed) = (false, true);
     }
 }
@@ -192,8 +191,7 @@ mod tests {
         assert!(!lease.is_due());
         lease.want(need(40), 1);
         assert!(lease.is_due());
-        let entry = lease.entry();
-        assert_eq!(entry.demand, part(40));
+        assert_eq!(lease.named(), [0, 0, part(40).in_billionths()]);
         // While the call is open, a change waits.
         lease.want(need(80), 1);
         assert!(!lease.is_due());
@@ -212,7 +210,7 @@ mod tests {
         lease.want(need(40), 1);
         // Others must return a part first: it asks again.
         assert!(lease.is_due());
-        lease.entry();
+        lease.named();
         let all = Grant {
             share: part(40),
             ..grant
@@ -236,13 +234,13 @@ mod tests {
         assert!(!lease.is_due());
         lease.want(low, IDLE_NS + 1);
         assert!(lease.is_due());
-        lease.entry();
+        lease.named();
         lease.receive(all);
         for out_of_bounds in [need(29), need(31)] {
             lease.want(out_of_bounds, IDLE_NS + 1);
             assert!(lease.is_due());
             lease.want(need(30), IDLE_NS + 1);
-            lease.entry();
+            lease.named();
             lease.receive(all);
         }
         lease.want(need(30), IDLE_NS + 1);
@@ -252,19 +250,19 @@ mod tests {
         assert_eq!(lease.lowers_to(), Some(part(20)));
         lease.lower(part(20), 7);
         assert!(lease.is_due() && lease.lowers_to().is_none());
-        let entry = lease.entry();
-        assert_eq!((entry.keeps, entry.returned), (part(20), 7));
+        let [keeps, returned, _] = lease.named();
+        assert_eq!((Share::billionths(keeps), returned), (part(20), 7));
         // Without a reply, it is named again, without the tokens.
         lease.name_again();
         assert!(lease.is_due());
-        assert_eq!(lease.entry().returned, 0);
+        assert_eq!(lease.named()[1], 0);
     }
 
     #[test]
     fn an_idle_lease_is_given_back() {
         let mut lease = Lease::default();
         lease.want(need(40), 1);
-        lease.entry();
+        lease.named();
         let grant = Grant {
             share: part(40),
             tokens: 0,
@@ -272,7 +270,7 @@ mod tests {
         };
         lease.receive(grant);
         lease.want(Need::default(), 2);
-        lease.entry();
+        lease.named();
         lease.receive(grant);
         lease.want(Need::default(), IDLE_NS);
         assert!(lease.lowers_to().is_none() && !lease.is_due());
@@ -280,7 +278,7 @@ mod tests {
         assert_eq!(lease.lowers_to(), Some(Share::NONE));
         lease.lower(Share::NONE, 0);
         assert!(lease.is_due() && !lease.is_over());
-        lease.entry();
+        lease.named();
         lease.receive(Grant {
             share: Share::NONE,
             ..grant
@@ -292,7 +290,7 @@ mod tests {
     fn a_store_cannot_give_more_than_the_pool() {
         let mut lease = Lease::default();
         lease.want(Need::of(Share::WHOLE), 1);
-        lease.entry();
+        lease.named();
         let grant = Grant {
             share: Share::WHOLE,
             tokens: u64::MAX,

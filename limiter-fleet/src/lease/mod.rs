@@ -4,26 +4,32 @@
 //! Every node has a [minimum share](minimum_share) that it never lends. The rest of each budget is leased by a script
 //! that the store runs ([`ARBITER`]): max-min fair by demand, together never more than the rest.
 //!
-//! * [`Session`]: a node's session with the store. One call a second renews all leases; it names only the keys with a
+//! * [`Leases`]: a node's session with the store. One call a second renews all leases; it names only the keys with a
 //!   change. A lease ends three seconds after the node has sent the last call that was answered, by the node's clock;
 //!   the store counts it for longer.
 //! * [`Lease`]: a node's lease of one key's budget. The node uses less before it says so, and more only by a response.
+//! * [`DemandMeter`]: the share that a key's packets need.
 //!
 //! `docs/fleet-bound.md` has the proof that all nodes together stay within the budget; `tests/simulation/` runs the
 //! script among faults.
 
-mod call;
+mod demand;
 mod key_lease;
-mod session;
+mod leases;
+mod reply;
 
-pub use self::{
-    call::{ARBITER, Call, CallId, Entry, Grant, MOST_ENTRIES, MalformedReply, Reply, ReplyItem},
-    key_lease::{Change, Lease, Need},
-    session::{LEASE_NS, Outcome, RENEWAL_NS, Refusal, Session},
-};
 use sha2::{Digest as _, Sha256};
 
+pub use self::{
+    demand::{BUDGET_NS, DemandMeter},
+    key_lease::{Change, Lease, Need},
+    leases::{ActiveKey, Call, CallId, Effect, LEASE_NS, Leases},
+    reply::{Grant, Reply, ReplyItem},
+};
 use crate::Share;
+
+/// The script that divides budgets, in Lua 5.1 as Redis runs it. It describes its arguments and its reply.
+pub const ARBITER: &str = include_str!("arbiter.lua");
 
 /// All minimum shares together: a twentieth of the whole.
 const MINIMUMS: Share = Share::billionths(50_000_000);
@@ -36,6 +42,9 @@ pub const POOL: Share = Share::WHOLE.without(MINIMUMS);
 pub const fn minimum_share(nodes: u32) -> Share {
     MINIMUMS.divided(nodes as u64)
 }
+
+/// A key's name in the store: its limit's name, its kind and its id, all in network byte order.
+pub type KeyName = [u8; 36];
 
 /// The name of a limit in the store, the same on all nodes: a digest of its terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -156,28 +156,29 @@ fn a_node_speaks_for_itself_alone() {
     );
 }
 
+/// Together they hold from the earliest to the last end, so no later time must choose among them again.
 #[test]
-fn the_best_proof_counts() {
+fn proofs_of_several_nodes_count_together() {
     let mut map = map();
     let fresh = Proof {
         is_fresh: true,
-        since_s: 0,
+        since_s: 5,
         ..proof(NOW_S + 9_000)
     };
     let old = Proof {
         since_s: 1,
         ..proof(NOW_S + 500)
     };
-    let later = proof(NOW_S + 900);
-    for (node, value) in [("b", fresh), ("c", later), ("d", old)] {
+    let both = Proof {
+        until_s: fresh.until_s,
+        ..old
+    };
+    for (node, value, together) in [("b", fresh, fresh), ("d", old, both)] {
         map.take(update(node, NOW, source(1), value), NOW);
-        assert_eq!(map.proof(source(1), NOW), Some(value), "{node}");
+        assert_eq!(map.proof(source(1), NOW), Some(together), "{node}");
     }
-    assert_eq!(
-        map.proof(source(1), NOW + 400_000),
-        Some(later),
-        "{old:?} ends soon"
-    );
+    assert_eq!(map.proof(source(1), NOW + 600_000), Some(fresh));
+    assert_eq!(map.proof(source(1), NOW + 9_000_000), None);
 }
 
 #[test]

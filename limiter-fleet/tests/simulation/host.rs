@@ -1,10 +1,11 @@
 //! A host: the daemon's work for each key, and the buckets that outlive a crash of the daemon.
 
+use std::collections::HashMap;
+
 use limiter_fleet::{
     Name, Share,
     lease::{
-        CallId, Change, Entry, LEASE_NS, Lease, MOST_ENTRIES, Need, Outcome, Reply, Session,
-        minimum_share,
+        ActiveKey, Call, CallId, Change, Effect, KeyName, LEASE_NS, Lease, Leases, Need, Reply,
     },
 };
 
@@ -12,7 +13,6 @@ use super::bucket::{Budget, NodeBucket};
 
 /// A host's part in one key's budget.
 pub(crate) struct Part {
-    pub(crate) lease: Lease,
     pub(crate) bucket: NodeBucket,
     /// In tokens a second.
     pub(crate) demand: u64,
@@ -21,14 +21,10 @@ pub(crate) struct Part {
 }
 
 pub(crate) struct Host {
-    name: Name,
-    minimum: Share,
     budget: Budget,
-    most_nodes: u32,
-    session: Session,
+    /// The host's part of a key is its number among `parts`.
+    leases: Leases<usize>,
     pub(crate) parts: Vec<Part>,
-    /// The parts that the open call names.
-    named: Vec<usize>,
     offset: u64,
     drift_ppm: i64,
     /// Until these times the daemon is down, stalled, or cut off from the store.
@@ -52,21 +48,17 @@ impl Host {
         budget: Budget,
         (offset, drift_ppm): (u64, i64),
     ) -> Self {
-        let minimum = minimum_share(most_nodes);
+        let node = Name::try_from(name).expect("a name");
+        let leases = Leases::new(node, most_nodes, offset);
         let part = || Part {
-            lease: Lease::default(),
-            bucket: NodeBucket::new(budget, minimum, offset),
+            bucket: NodeBucket::new(budget, leases.minimum(), offset),
             demand: 0,
             rest: 0,
         };
         Self {
-            name: Name::try_from(name).expect("a name"),
-            minimum,
             budget,
-            most_nodes,
-            session: Session::new(offset),
             parts: (0..keys).map(|_| part()).collect(),
-            named: Vec::new(),
+            leases,
             offset,
             drift_ppm,
             down_until: None,
@@ -90,133 +82,88 @@ impl Host {
     /// Starts the daemon. The programs keep their shares.
     pub(crate) fn start(&mut self, local: u64) {
         self.down_until = None;
-        self.session = Session::new(local);
-        self.forget();
+        let (node, nodes) = (self.leases.node.clone(), self.leases.nodes);
+        self.leases = Leases::new(node, nodes, local);
     }
 
     /// Begins again, as after a refusal by the kernel: the programs keep their shares.
-    pub(crate) fn begin_again(&mut self, local: u64) {
-        self.session.restart(local);
-        self.forget();
+    pub(crate) fn begin_again(&mut self) {
+        self.leases.restart();
     }
 
-    fn forget(&mut self) {
-        self.named.clear();
-        for part in &mut self.parts {
-            part.lease = Lease::default();
-        }
-    }
-
-    /// Does the daemon's work of a fifth of a second; returns the arguments of a call.
-    pub(crate) fn tick(&mut self, local: u64) -> Option<(CallId, Vec<Vec<u8>>)> {
-        if self.session.has_lapsed(local) {
-            self.begin_again(local);
-        }
-        let ends = self.session.ends_ns();
-        for part in &mut self.parts {
-            let need = wanted(part.demand, self.budget).without(self.minimum);
-            part.lease.want(Need::of(need), local);
-            if let Some(to) = part.lease.lowers_to() {
-                let returned = part.bucket.change(local, self.minimum + to, 0, ends);
-                part.lease.lower(to, returned);
+    /// Does the daemon's work of a fifth of a second; returns a call.
+    pub(crate) fn tick(&mut self, local: u64) -> Option<Call> {
+        self.leases.restart_if_lapsed(local);
+        let (ends, minimum) = (self.leases.ends_ns(), self.leases.minimum());
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            let key = self.leases.keys.entry(name_of(number));
+            let lease = &mut key.or_insert_with(|| active(number, self.budget)).lease;
+            let need = wanted(part.demand, self.budget).without(minimum);
+            lease.want(Need::of(need), local);
+            if let Some(to) = lease.lowers_to() {
+                let returned = part.bucket.change(local, minimum + to, 0, ends);
+                lease.lower(to, returned);
                 self.lowered += 1;
             }
         }
-        let due = (0..self.parts.len()).filter(|number| self.parts[*number].lease.is_due());
-        let due: Vec<_> = due.take(MOST_ENTRIES).collect();
-        if !self.session.is_due(local, !due.is_empty()) {
-            return None;
-        }
-        let call = self.session.call(local);
-        let fill_ms = self.budget.fill_ms();
-        let keys: Vec<_> = due
-            .iter()
-            .map(|number| number.to_string().into_bytes())
-            .collect();
-        let entries: Vec<Entry> = due
-            .iter()
-            .map(|number| self.parts[*number].lease.entry())
-            .collect();
-        self.entries += entries.len() as u64;
-        let entries =
-            (keys.iter().zip(entries)).map(|(key, entry)| (key.as_slice(), fill_ms, entry));
-        let arguments = call.arguments(&self.name, self.most_nodes, entries);
-        self.named = due;
-        Some((call.id(), arguments))
+        let call = self.leases.call(local)?;
+        self.entries += call.arguments.len().saturating_sub(6) as u64 / 5;
+        Some(call)
     }
 
-    /// Gives up the open call.
-    pub(crate) fn give_up(&mut self) {
-        self.session.give_up();
-        for number in std::mem::take(&mut self.named) {
-            self.parts[number].lease.name_again();
-        }
+    pub(crate) fn give_up(&mut self, call: CallId) {
+        self.leases.give_up(call);
     }
 
     pub(crate) fn receive(&mut self, local: u64, call: CallId, reply: &Reply) {
-        if !self.session.awaits(call) {
-            return;
-        }
-        let named = std::mem::take(&mut self.named);
-        let mut changes: Vec<Option<Change>> = vec![None; self.parts.len()];
-        if let Reply::Renewed { grants, hints, .. } = reply {
-            for (number, grant) in named.iter().zip(grants) {
-                changes[*number] = self.parts[*number].lease.receive(*grant);
-            }
-            for (key, goal) in hints {
-                let number: usize = String::from_utf8_lossy(key).parse().expect("a number");
-                self.parts[number].lease.hint(*goal);
-            }
-        } else {
-            for number in named {
-                self.parts[number].lease.name_again();
-            }
-        }
-        let is_reported = !self.parts.iter().any(|part| part.lease.is_unreported());
-        match self.session.receive(reply, is_reported) {
-            Outcome::Renewed { has_room } => {
+        let is_awaited = self.leases.awaits(call);
+        match self.leases.receive(call, reply) {
+            Effect::Changes(changes) => {
+                self.reported += u64::from(is_awaited && *reply == Reply::Lost);
                 self.set(local, &changes);
-                for part in self.parts.iter_mut().filter(|_| has_room) {
-                    part.lease.ask_again();
-                }
             }
-            Outcome::Unchanged => self.set(local, &changes),
-            Outcome::Report => {
-                self.reported += 1;
-                for part in &mut self.parts {
-                    part.lease.name_again();
-                }
-            }
-            Outcome::Over(refusal) => {
-                for part in &mut self.parts {
-                    part.bucket.change(local, self.minimum, 0, u64::MAX);
-                }
-                self.forget();
-                match refusal {
-                    None => self.session.restart(local),
-                    Some(_) => self.refused += 1,
+            Effect::Over(keys) => {
+                self.refused += u64::from(*reply != Reply::Lost);
+                for key in keys.values() {
+                    let bucket = &mut self.parts[key.host].bucket;
+                    bucket.change(local, self.leases.minimum(), 0, u64::MAX);
                 }
             }
         }
     }
 
     /// Sets shares and their end in the programs.
-    fn set(&mut self, local: u64, changes: &[Option<Change>]) {
-        let ends = self.session.ends_ns();
-        for (part, change) in self.parts.iter_mut().zip(changes) {
-            let share = self.minimum + part.lease.held();
+    fn set(&mut self, local: u64, changes: &HashMap<KeyName, Change>) {
+        let ends = self.leases.ends_ns();
+        for (name, key) in &self.leases.keys {
+            let (bucket, change) = (&mut self.parts[key.host].bucket, changes.get(name));
+            let share = self.leases.minimum() + key.lease.held();
             let tokens = change.map_or(0, |change| change.tokens);
-            let grows = share > part.bucket.share(local);
+            let grows = share > bucket.share(local);
             self.grown += u64::from(change.is_some() && grows);
-            if part.lease.held() > Share::NONE || change.is_some() {
-                part.bucket.change(local, share, tokens, ends);
+            if key.lease.held() > Share::NONE || change.is_some() {
+                bucket.change(local, share, tokens, ends);
             }
         }
     }
 
     /// Checks the most that a lease may last.
     pub(crate) fn check(&self, local: u64) {
-        assert!(self.session.ends_ns() <= local + LEASE_NS);
+        assert!(self.leases.ends_ns() <= local + LEASE_NS);
+    }
+}
+
+fn name_of(number: usize) -> KeyName {
+    let mut name = [0; 36];
+    name[28..].copy_from_slice(&(number as u64).to_be_bytes());
+    name
+}
+
+fn active(number: usize, budget: Budget) -> ActiveKey<usize> {
+    ActiveKey {
+        lease: Lease::default(),
+        fill_ms: budget.fill_ms(),
+        host: number,
     }
 }
 

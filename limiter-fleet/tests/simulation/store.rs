@@ -42,7 +42,7 @@ impl Store {
         let begun = Instant::now();
         let reply: Value = self.arbitrate.call(arguments).expect("the script runs");
         self.spent_ns += u64::try_from(begun.elapsed().as_nanos()).expect("short");
-        Reply::try_from(item(&reply)).expect("a reply")
+        Reply::read(item(&reply)).expect("a reply")
     }
 
     /// The identity of the server's process.

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 use fastrand::Rng;
 use limiter_fleet::{
     Share,
-    lease::{ARBITER, CallId, Reply},
+    lease::{ARBITER, Call, CallId, Reply},
 };
 
 use super::{
@@ -47,8 +47,8 @@ pub(crate) struct World {
     /// By arrival time, with the index of the message.
     under_way: BinaryHeap<Reverse<(u64, usize)>>,
     messages: Vec<Option<Message>>,
-    /// When each host's open call was sent.
-    open: Vec<Option<u64>>,
+    /// Each host's open call, and when it was sent.
+    open: Vec<Option<(u64, CallId)>>,
     budget: Budget,
     calls: u64,
     clock_set_at: u64,
@@ -271,12 +271,16 @@ impl World {
         if host.stalled_until > now {
             return;
         }
-        if self.open[number].is_some_and(|sent| now >= sent + PATIENCE_MS * MS) {
-            host.give_up();
-            self.open[number] = None;
+        let late = self.open[number].take_if(|(sent, _)| now >= *sent + PATIENCE_MS * MS);
+        if let Some((_, call)) = late {
+            host.give_up(call);
         }
-        if let Some((call, arguments)) = host.tick(local) {
-            self.open[number] = Some(now);
+        if let Some(Call {
+            id: call,
+            arguments,
+        }) = host.tick(local)
+        {
+            self.open[number] = Some((now, call));
             if host.cut_until <= now {
                 let run = self.store.run().into_bytes();
                 let arguments = [run].into_iter().chain(arguments).collect();
@@ -337,7 +341,7 @@ impl World {
             host.cut_until = later(8_000);
         }
         if is_refused {
-            host.begin_again(host.local(now));
+            host.begin_again();
         }
         if changes {
             let whole = self.budget.rate / 1_000 + 1;

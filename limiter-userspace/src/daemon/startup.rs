@@ -4,11 +4,9 @@
 use std::{fs::DirBuilder, io, mem, os::unix::fs::DirBuilderExt as _, path::Path, sync::Arc};
 
 use limiter_datapath::kernel::{Attachment, DatapathError, LogLevel, Settings, preflight};
-use limiter_fleet::Keys;
 use limiter_policy::{
     config::{ListenAddress, Page, folder_of},
     file,
-    fleet::read_keys,
     lists::Feeds,
     policy::CompileError,
 };
@@ -23,7 +21,7 @@ use super::{
     error::StartupError,
     exporter::{Exporters, ListenerAt},
     feeds::FeedUpdater,
-    fleet::{self, Fleet},
+    fleet::{self, Fleet, KeyFile},
     options::Options,
     own_addresses::OwnAddressUpdater,
     requests::{RequestQueue, Requests},
@@ -122,7 +120,7 @@ pub(super) async fn start(
         }),
         group,
     };
-    let (fleet, keys) = read_fleet(&candidate)?.unzip();
+    let fleet = read_fleet(&candidate)?;
     let enforcement = Enforcement::new(options, reloads, datapath);
     let daemon = Arc::new(Daemon::new(enforcement, read_access, state, fleet));
     let enforcement = &daemon.enforcement;
@@ -131,12 +129,12 @@ pub(super) async fn start(
     let confirmation = Confirmation::of(&enforcement.options);
     put_in_force(enforcement, candidate, resumed, confirmation).await?;
     // Only now, as the earlier bans are restored.
-    if let Some((fleet, keys)) = daemon.fleet.as_ref().zip(keys) {
+    if let Some(fleet) = &daemon.fleet {
         if fleet.settings.accept_policy.is_some() {
             make_folder(&enforcement.options.config, &mut files);
         }
         let bans = (Arc::clone(&daemon.bans), Arc::clone(&daemon.guard));
-        threads.push(fleet::start(enforcement, bans, fleet, &keys).map_err(StartupError::Thread)?);
+        threads.push(fleet::start(enforcement, bans, fleet).map_err(StartupError::Thread)?);
         let leases = fleet::start_leases(
             Arc::clone(&enforcement.datapath),
             Arc::clone(&enforcement.watchdog),
@@ -177,17 +175,17 @@ fn bind_page(
     })
 }
 
-/// Returns the daemon's part in a fleet, with the keys; `None`: it is alone.
-fn read_fleet(candidate: &Candidate) -> Result<Option<(Arc<Fleet>, Keys)>, StartupError> {
+/// Returns the daemon's part in a fleet; `None`: it is alone.
+fn read_fleet(candidate: &Candidate) -> Result<Option<Arc<Fleet>>, StartupError> {
     let Some(settings) = candidate.config.fleet.clone() else {
         return Ok(None);
     };
     // They may have changed since the configuration was checked.
-    let keys = read_keys(&settings.key_file).map_err(|source| StartupError::FleetKeys {
+    let keys = KeyFile::read(&settings.key_file).map_err(|source| StartupError::FleetKeys {
         file: settings.key_file.clone(),
         source,
     })?;
-    Ok(Some((Arc::new(Fleet::new(settings)), keys)))
+    Ok(Some(Arc::new(Fleet::new(settings, keys))))
 }
 
 /// Makes the folder beside the configuration, where policies of the fleet are written, if it is missing.

@@ -7,7 +7,6 @@ use std::{
 };
 
 use anyhow::bail;
-use clap::Args;
 
 use crate::{
     cli::{
@@ -23,19 +22,10 @@ const PACE: Duration = Duration::from_millis(300);
 /// How long that node may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-#[derive(Debug, Args)]
-pub(super) struct EndArgs {
-    #[command(flatten)]
-    read: ReadArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
-pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
+pub(super) fn end(read: &ReadArgs, output: &OutputArgs, keep: bool) -> anyhow::Result<()> {
     let begun = Instant::now();
     let status = loop {
-        let status = args.read.query_daemon(EndPush { keep })?;
+        let status = read.query_daemon(EndPush { keep })?;
         if !status.stage.is_undecided() {
             break status;
         }
@@ -48,7 +38,7 @@ pub(super) fn end(args: &EndArgs, keep: bool) -> anyhow::Result<()> {
         }
         sleep(PACE);
     };
-    if args.output.json {
+    if output.json {
         return print_json(&status);
     }
     let what = if keep { "keep it" } else { "go back" };

@@ -2,8 +2,6 @@
 
 use std::io::Write;
 
-use clap::Args;
-
 use super::lines;
 use crate::{
     cli::{
@@ -14,18 +12,9 @@ use crate::{
     protocol::{FleetQuery, FleetStatus},
 };
 
-#[derive(Debug, Args)]
-pub(super) struct StatusArgs {
-    #[command(flatten)]
-    read: ReadArgs,
-
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
-pub(super) fn status(args: &StatusArgs) -> anyhow::Result<()> {
-    let status = args.read.query_daemon(FleetQuery)?;
-    if args.output.json {
+pub(super) fn status(read: &ReadArgs, output: &OutputArgs) -> anyhow::Result<()> {
+    let status = read.query_daemon(FleetQuery)?;
+    if output.json {
         return print_json(&status);
     }
     print(&mut stdout(), &status)

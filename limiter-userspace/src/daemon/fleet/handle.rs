@@ -10,11 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_fleet::rollout::Rollouts;
+use limiter_fleet::{Envelope, Kind, rollout::Rollouts};
 use limiter_policy::fleet::Fleet as Settings;
 use tokio::sync::Notify;
 use tracing::warn;
 
+use super::key_file::KeyFile;
 use crate::protocol::{FleetBrief, FleetNode, FleetStatus};
 
 /// The shortest interval between warnings about messages refused for one reason.
@@ -29,6 +30,7 @@ pub(in crate::daemon) struct NoFleet;
 pub(in crate::daemon) struct Fleet {
     /// As configured when the daemon started.
     pub(in crate::daemon) settings: Settings,
+    key_file: Mutex<KeyFile>,
     /// Notified when bans were made or lifted here.
     pub(super) changed: Arc<Notify>,
     /// Notified when the daemon ends.
@@ -84,7 +86,7 @@ fn elapsed_ns(since: Instant) -> u64 {
 }
 
 impl Fleet {
-    pub(in crate::daemon) fn new(settings: Settings) -> Self {
+    pub(in crate::daemon) fn new(settings: Settings, key_file: KeyFile) -> Self {
         let now = Instant::now();
         let status = FleetStatus {
             fleet: FleetBrief::from(&settings),
@@ -93,6 +95,7 @@ impl Fleet {
         Self {
             rollouts: Mutex::new(Rollouts::new(settings.node.clone(), None)),
             settings,
+            key_file: Mutex::new(key_file),
             changed: Arc::default(),
             ending: Notify::new(),
             leases_ending: Notify::new(),
@@ -104,6 +107,16 @@ impl Fleet {
                 logged: BTreeMap::new(),
             }),
         }
+    }
+
+    pub(super) fn key_file(&self) -> MutexGuard<'_, KeyFile> {
+        // A panic cannot leave half of the keys.
+        self.key_file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the envelope of a kind of messages, with the present keys.
+    pub(super) fn envelope(&self, kind: Kind) -> Envelope {
+        Envelope::new(kind, &self.settings.name, &self.key_file().keys)
     }
 
     /// Returns the identity of the fleet and of this node.

@@ -41,8 +41,9 @@ impl Heartbeats {
         let heartbeats = store.all_values(Store::NODES, MOST, most_bytes).await?;
         let now = Now::new();
         let mut seen = BTreeMap::<String, Heartbeat>::new();
+        let envelope = node.fleet.envelope(Kind::Heartbeats);
         for heartbeat in heartbeats.iter().take(MOST) {
-            let heartbeat = node.envelopes.heartbeats.read::<Heartbeat>(heartbeat);
+            let heartbeat = envelope.read::<Heartbeat>(heartbeat);
             let Some(heartbeat) = heartbeat.ok().filter(Heartbeat::is_right) else {
                 let why = "a heartbeat is not authenticated by the fleet's key";
                 node.fleet.refuse_message("heartbeat", why);
@@ -62,7 +63,7 @@ impl Heartbeats {
         let own = node.fleet.settings.node.to_string();
         self.check_duplicate(seen.get(&own));
         let heartbeat = node.heartbeat(now);
-        let written = node.envelopes.heartbeats.write(&heartbeat);
+        let written = envelope.write(&heartbeat);
         let field = own.as_str().into();
         let new_fields = store.write(Store::NODES, &[(field, written)]).await?;
         let is_emptied = new_fields > 0 && self.last.is_some();

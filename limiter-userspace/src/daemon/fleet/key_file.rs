@@ -12,22 +12,26 @@ use limiter_policy::fleet::{self, SecretFileError};
 /// time.
 const SETTLED: Duration = Duration::from_millis(200);
 
-pub(super) struct KeyFile {
+pub(in crate::daemon) struct KeyFile {
     path: PathBuf,
-    /// The modification time of the last reading.
+    /// The modification time before the last reading.
     changed_at: Option<SystemTime>,
+    /// The keys last read.
+    pub(super) keys: Keys,
 }
 
 impl KeyFile {
-    pub(super) fn new(path: &Path) -> Self {
-        Self {
+    pub(in crate::daemon) fn read(path: &Path) -> Result<Self, SecretFileError> {
+        Ok(Self {
             path: path.to_owned(),
+            // First, or a change during the reading would be taken for known.
             changed_at: changed_at(path),
-        }
+            keys: fleet::read_keys(path)?,
+        })
     }
 
     /// Reads the file again if it has changed; `None`: unchanged, or changed just now.
-    pub(super) fn renewed(&mut self) -> Option<Result<Keys, SecretFileError>> {
+    pub(super) fn renew(&mut self) -> Option<Result<(), SecretFileError>> {
         let changed_at = changed_at(&self.path);
         // A time to come is of a clock that was set.
         let age = changed_at.and_then(|changed_at| changed_at.elapsed().ok());
@@ -35,7 +39,7 @@ impl KeyFile {
             return None;
         }
         self.changed_at = changed_at;
-        Some(fleet::read_keys(&self.path))
+        Some(fleet::read_keys(&self.path).map(|keys| self.keys = keys))
     }
 }
 
@@ -62,16 +66,16 @@ mod tests {
             file.set_modified(SystemTime::now() - ago).unwrap();
         };
         write(&"1a".repeat(32), Duration::from_secs(9));
-        let mut file = KeyFile::new(&path);
-        assert!(file.renewed().is_none());
+        let mut file = KeyFile::read(&path).unwrap();
+        assert!(file.renew().is_none());
         write("", Duration::ZERO);
-        assert!(file.renewed().is_none());
+        assert!(file.renew().is_none());
         write(&"2b".repeat(32), Duration::from_secs(5));
-        assert!(file.renewed().unwrap().is_ok());
-        assert!(file.renewed().is_none());
+        assert!(file.renew().unwrap().is_ok());
+        assert!(file.renew().is_none());
         write("half", Duration::from_secs(3));
-        assert!(file.renewed().unwrap().is_err());
+        assert!(file.renew().unwrap().is_err());
         write(&"3c".repeat(32), Duration::from_secs(1));
-        assert!(file.renewed().unwrap().is_ok());
+        assert!(file.renew().unwrap().is_ok());
     }
 }

@@ -33,7 +33,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_fleet::Keys;
 use limiter_fleet_store::StoreError;
 use tokio::{
     runtime::{Builder, Handle},
@@ -43,6 +42,7 @@ use tracing::{info, warn};
 
 pub(super) use self::{
     handle::{Fleet, NoFleet},
+    key_file::KeyFile,
     leases::start as start_leases,
 };
 use self::{jitter::jittered, node::Node, session_end::SessionEnd};
@@ -63,7 +63,6 @@ pub(super) fn start(
     enforcement: &Arc<Enforcement>,
     (bans, guard): (Arc<SharedBans>, Arc<Guard>),
     fleet: &Arc<Fleet>,
-    keys: &Keys,
 ) -> io::Result<Worker> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let others = Handle::current();
@@ -74,7 +73,6 @@ pub(super) fn start(
         Arc::clone(enforcement),
         (bans, guard),
         Arc::clone(fleet),
-        keys,
         others,
     );
     let ending = Arc::clone(fleet);

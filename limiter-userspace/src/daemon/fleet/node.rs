@@ -3,34 +3,16 @@
 use std::sync::Arc;
 
 use limiter_common::name_hash::NameKeys;
-use limiter_fleet::{Envelope, Heartbeat, Keys, Kind, Name};
+use limiter_fleet::Heartbeat;
 use limiter_policy::policy;
 use tokio::runtime::Handle;
 use tracing::{info, warn};
 
 use super::{
-    bans::Bans, handle::Fleet, key_file::KeyFile, replica::Replica, rollout::RolloutWork,
-    sources::Sources, updates::Now, warnings::Warnings,
+    bans::Bans, handle::Fleet, replica::Replica, rollout::RolloutWork, sources::Sources,
+    updates::Now, warnings::Warnings,
 };
 use crate::daemon::{bans::SharedBans, enforcement::Enforcement, guard::Guard};
-
-/// The envelopes of messages outside of replicated maps.
-pub(super) struct Envelopes {
-    pub(super) heartbeats: Envelope,
-    pub(super) commands: Envelope,
-    pub(super) replies: Envelope,
-}
-
-impl Envelopes {
-    fn new(fleet: &Name, keys: &Keys) -> Self {
-        let of = |kind| Envelope::new(kind, fleet, keys);
-        Self {
-            heartbeats: of(Kind::Heartbeats),
-            commands: of(Kind::Commands),
-            replies: of(Kind::Replies),
-        }
-    }
-}
 
 pub(super) struct Node {
     pub(super) enforcement: Arc<Enforcement>,
@@ -40,13 +22,11 @@ pub(super) struct Node {
     pub(super) bans: Replica<Bans>,
     /// `None`: this node does not share known sources.
     pub(super) sources: Option<Replica<Sources>>,
-    pub(super) envelopes: Envelopes,
     pub(super) rollout_work: RolloutWork,
     /// Whether a response was too long: then the node reads little at once.
     pub(super) is_careful: bool,
     /// The reasons logged since there was a connection.
     pub(super) warnings: Warnings,
-    key_file: KeyFile,
     /// The generation of a policy, and its digest.
     policy: (u64, u64),
 }
@@ -56,22 +36,19 @@ impl Node {
         enforcement: Arc<Enforcement>,
         (bans, guard): (Arc<SharedBans>, Arc<Guard>),
         fleet: Arc<Fleet>,
-        keys: &Keys,
         others: Handle,
     ) -> Self {
         let bans = Bans::new(bans, guard, Arc::clone(&fleet), others.clone());
         let sources = fleet.settings.known_sources.then(|| {
             let sources = Sources::new(Arc::clone(&enforcement.datapath), Arc::clone(&fleet));
-            Replica::new(sources, &fleet, keys)
+            Replica::new(sources, &fleet)
         });
         Self {
-            bans: Replica::new(bans, &fleet, keys),
+            bans: Replica::new(bans, &fleet),
             sources,
-            envelopes: Envelopes::new(&fleet.settings.name, keys),
             rollout_work: RolloutWork::new(&enforcement, &fleet),
             is_careful: false,
             warnings: Warnings::default(),
-            key_file: KeyFile::new(&fleet.settings.key_file),
             policy: (0, 0),
             enforcement,
             fleet,
@@ -108,35 +85,29 @@ impl Node {
     }
 
     /// Reads the keys again, if their file has changed; returns whether they are different.
-    pub(super) fn renew_keys(&mut self) -> bool {
-        let Some(read) = self.key_file.renewed() else {
+    pub(super) fn renew_keys(&self) -> bool {
+        let Some(read) = self.fleet.key_file().renew() else {
             return false;
         };
-        let settings = &self.fleet.settings;
-        let file = settings.key_file.display();
-        match read {
-            Ok(keys) => {
-                self.bans.rekey(&keys);
-                if let Some(sources) = &mut self.sources {
-                    sources.rekey(&keys);
-                }
-                self.envelopes = Envelopes::new(&settings.name, &keys);
+        let file = self.fleet.settings.key_file.display();
+        match &read {
+            Ok(()) => {
                 info!("the fleet's keys are those in the file '{file}'");
-                self.compare_names_key(&keys);
-                true
+                self.compare_names_key();
             }
             Err(error) => {
                 warn!("the fleet's keys stay as they were: the file '{file}' {error}");
-                false
             }
         }
+        read.is_ok()
     }
 
     /// Warns if the policy in force still numbers names with an earlier key.
-    fn compare_names_key(&self, keys: &Keys) {
+    fn compare_names_key(&self) {
         let datapath = self.enforcement.datapath();
         let manifest = datapath.manifest();
-        let by_keys = NameKeys::new(&self.fleet.settings.names_key(keys));
+        let settings = &self.fleet.settings;
+        let by_keys = NameKeys::new(&settings.names_key(&self.fleet.key_file().keys));
         if manifest.policy.needs_names_alike()
             && by_keys.fingerprint() != manifest.settings.name_keys().fingerprint()
         {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use limiter_fleet::{
-    Envelope, Keys, Position, Refusal,
+    Envelope, Position, Refusal,
     replicated::{MOST_UPDATES, MergeOutcome, Replicated, Update, Value},
 };
 use limiter_fleet_store::{Map, News, Store, StoreError};
@@ -57,7 +57,6 @@ pub(super) struct Replica<S: Shared> {
     pub(super) shared: S,
     pub(super) map: Replicated<S::Value>,
     fleet: Arc<Fleet>,
-    envelope: Envelope,
     /// Whether the node has read the whole hash once.
     pub(super) has_read: bool,
     /// The last message that was read and enforced; `None`: the map is not followed.
@@ -78,12 +77,11 @@ struct Reading {
 }
 
 impl<S: Shared> Replica<S> {
-    pub(super) fn new(shared: S, fleet: &Arc<Fleet>, keys: &Keys) -> Self {
+    pub(super) fn new(shared: S, fleet: &Arc<Fleet>) -> Self {
         Self {
             shared,
             map: Replicated::new(fleet.settings.node.clone()),
             fleet: Arc::clone(fleet),
-            envelope: Envelope::new(S::Value::KIND, &fleet.settings.name, keys),
             has_read: false,
             after: None,
             reading: None,
@@ -112,14 +110,18 @@ impl<S: Shared> Replica<S> {
         self.is_reading() || self.after.is_some() && self.map.unsent() > 0
     }
 
-    pub(super) fn rekey(&mut self, keys: &Keys) {
-        self.envelope = Envelope::new(S::Value::KIND, &self.fleet.settings.name, keys);
+    fn envelope(&self) -> Envelope {
+        self.fleet.envelope(S::Value::KIND)
     }
 
     /// Follows the stream from its end, and begins to read the whole hash.
     pub(super) async fn begin_reading(&mut self, store: &mut Store) -> Result<(), SessionEnd> {
         let newest = store.newest(S::MAP).await?;
         self.after = Some(newest);
+        if newest < Position::LAST && self.again.take().is_some() {
+            let stream = self.stream();
+            info!(stream, "the fleet's stream {stream} takes messages again");
+        }
         self.check_end(newest);
         self.map.begin_reading();
         self.reading = Some(Reading {
@@ -140,10 +142,11 @@ impl<S: Shared> Replica<S> {
         reading.cursor = page.cursor;
         reading.fields += page.fields.len();
         let (mut due, mut useless) = (Vec::new(), Vec::new());
+        let envelope = self.envelope();
         for (field, value) in page.fields {
-            let is_current = self.envelope.is_current(&value);
+            let is_current = envelope.is_current(&value);
             let mut is_useless = value.len() > S::Value::KIND.most_bytes();
-            for (key, outcome) in self.take(&value, &mut due) {
+            for (key, outcome) in self.take(&envelope, &value, &mut due) {
                 is_useless |= outcome == MergeOutcome::Over;
                 if is_current && matches!(outcome, MergeOutcome::New | MergeOutcome::Known) {
                     self.map.found(&key);
@@ -170,21 +173,22 @@ impl<S: Shared> Replica<S> {
         Ok(true)
     }
 
-    /// Notes whether the stream takes more messages after its newest.
+    /// Notes if the stream takes no messages after its newest. Only another reading shows that it takes some again: new
+    /// messages are before the last one that was read.
     pub(super) fn check_end(&mut self, newest: Position) {
-        let stream = S::MAP.stream_key(self.fleet.settings.name.as_str());
-        if newest < Position::LAST {
-            if self.again.take().is_some() {
-                info!(stream, "the fleet's stream {stream} takes messages again");
-            }
-        } else if self.again.is_none() {
+        if newest == Position::LAST && self.again.is_none() {
             self.again = Some(Instant::now());
+            let stream = self.stream();
             warn!(
                 stream,
                 "the fleet's stream {stream} takes no more messages, since somebody has written its last: \
                  the nodes read the hash instead; delete the stream from the store"
             );
         }
+    }
+
+    fn stream(&self) -> String {
+        S::MAP.stream_key(self.fleet.settings.name.as_str())
     }
 
     /// Begins to read the hash if that is due instead of the stream.
@@ -197,9 +201,9 @@ impl<S: Shared> Replica<S> {
 
     /// Takes messages of the stream.
     pub(super) async fn receive(&mut self, news: News) {
-        let mut due = Vec::new();
+        let (mut due, envelope) = (Vec::new(), self.envelope());
         for message in &news.messages {
-            for (key, outcome) in self.take(message, &mut due) {
+            for (key, outcome) in self.take(&envelope, message, &mut due) {
                 if outcome == MergeOutcome::Older {
                     self.map.doubt(key);
                 }
@@ -227,14 +231,14 @@ impl<S: Shared> Replica<S> {
         }
         let fields: Vec<_> = keys.iter().map(field::<S>).collect();
         let values = store.values(S::MAP.hash(), &fields).await?;
-        let mut due = Vec::new();
+        let (mut due, envelope) = (Vec::new(), self.envelope());
         for (key, value) in keys.iter().zip(values) {
             let value = value.unwrap_or_default();
             if value.is_empty() {
                 continue;
             }
-            let is_current = self.envelope.is_current(&value);
-            let outcomes = self.take(&value, &mut due).into_iter();
+            let is_current = envelope.is_current(&value);
+            let outcomes = self.take(&envelope, &value, &mut due).into_iter();
             for (_, outcome) in outcomes.filter(|(taken, _)| taken == key) {
                 match outcome {
                     MergeOutcome::Known if !is_current => {}
@@ -251,14 +255,14 @@ impl<S: Shared> Replica<S> {
             return Ok(());
         }
         let values = updates.iter().map(|update| {
-            let value = self.envelope.write(slice::from_ref(update));
+            let value = envelope.write(slice::from_ref(update));
             (field::<S>(&update.key), value)
         });
         let values: Vec<_> = values.collect();
         let sent = if self.again.is_some() {
             store.write(S::MAP.hash(), &values).await.map(|_| ())
         } else {
-            let message = self.envelope.write(&updates);
+            let message = envelope.write(&updates);
             store.publish(S::MAP, &values, &message).await
         };
         match sent {
@@ -294,8 +298,13 @@ impl<S: Shared> Replica<S> {
 
     /// Takes the updates of a message, and counts refusals; returns the others' outcomes. Adds the keys of new ones to
     /// `due`, to be enforced.
-    fn take(&mut self, message: &[u8], due: &mut Vec<Key<S>>) -> Vec<(Key<S>, MergeOutcome)> {
-        let updates = match Update::<S::Value>::read_all(&self.envelope, message) {
+    fn take(
+        &mut self,
+        envelope: &Envelope,
+        message: &[u8],
+        due: &mut Vec<Key<S>>,
+    ) -> Vec<(Key<S>, MergeOutcome)> {
+        let updates = match Update::<S::Value>::read_all(envelope, message) {
             Ok(updates) => updates,
             Err(refusal) => {
                 let name = S::unreadable(refusal);

@@ -9,7 +9,7 @@ use std::{
 };
 
 use limiter_fleet::{
-    Name,
+    Kind, Name,
     rollout::{
         Command, CommandError, LeaderMessage, MOST_FILE, NodePart, NodeState, Reply, RolloutError,
         RolloutId, RolloutPlan, RolloutStatus, Rollouts, Work, file_digest,
@@ -127,7 +127,7 @@ impl Node {
         self.begin_work(store).await?;
         let reply = self.fleet.rollouts().reply(Now::new().monotonic_ns);
         if let Some(reply) = reply {
-            let authenticated = self.envelopes.replies.write(&reply);
+            let authenticated = self.fleet.envelope(Kind::Replies).write(&reply);
             store.reply(reply.node.as_str(), &authenticated).await?;
         }
         Ok(())
@@ -139,7 +139,7 @@ impl Node {
         store: &mut Store,
         in_store: Option<&[u8]>,
     ) -> Result<Option<Vec<u8>>, SessionEnd> {
-        let commands = &self.envelopes.commands;
+        let commands = self.fleet.envelope(Kind::Commands);
         let in_store = in_store.and_then(|message| commands.read::<Command>(message).ok());
         let now = Now::new();
         let message = self
@@ -157,8 +157,9 @@ impl Node {
         };
         let file = file.as_ref().map(String::as_bytes);
         store.send_command(&command, file).await?;
+        let replies = self.fleet.envelope(Kind::Replies);
         for reply in store.replies(MOST).await?.iter().take(MOST) {
-            let reply = self.envelopes.replies.read::<Reply>(reply);
+            let reply = replies.read::<Reply>(reply);
             if let Some(reply) = reply.ok().filter(|reply| reply.part.is_right()) {
                 self.fleet
                     .rollouts()
@@ -177,7 +178,8 @@ impl Node {
         if message.is_empty() || earlier.as_deref() == Some(message) {
             return;
         }
-        let command = match self.envelopes.commands.read::<Command>(message) {
+        let commands = self.fleet.envelope(Kind::Commands);
+        let command = match commands.read::<Command>(message) {
             Ok(command) => command,
             Err(error) => {
                 (self.fleet).refuse_message(error.name(), &error.to_string());

@@ -1,6 +1,6 @@
 //! The metrics of the fleet.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
@@ -15,45 +15,11 @@ use crate::{
 
 /// Encodes a node's knowledge of its fleet.
 pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
-    for (name, help, value) in [
-        (
-            "limiter_fleet_connected",
-            "1: the fleet's store is connected, and all that it has is known",
-            u64::from(status.connected),
-        ),
-        (
-            "limiter_fleet_unsent",
-            "Bans and liftings that are not sent to the fleet's store yet",
-            status.unsent,
-        ),
-        (
-            "limiter_fleet_held",
-            "Bans of the fleet that are known, with those that were lifted",
-            status.held,
-        ),
-        (
-            "limiter_fleet_refused_here",
-            "Bans of the fleet that hold elsewhere and are refused here",
-            status.refused_here,
-        ),
-        (
-            "limiter_fleet_nodes",
-            "Nodes of the fleet that sent a heartbeat within a day",
-            status.nodes.len() as u64,
-        ),
-        (
-            "limiter_fleet_nodes_silent",
-            "Those of them that sent no heartbeat for a minute",
-            status.silent() as u64,
-        ),
-        (
-            "limiter_fleet_policies",
-            "Different policies of the nodes that are not silent",
-            status.policies() as u64,
-        ),
-    ] {
-        let gauge = ConstGauge::new(gauge_of(value));
-        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+    for (name, help, value) in gauges(status) {
+        if let Some(value) = value {
+            let gauge = ConstGauge::new(gauge_of(value));
+            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
     }
     for (name, help, ns) in [
         (
@@ -67,12 +33,10 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
             status.lag_ns(),
         ),
     ] {
-        let Some(ns) = ns else {
-            continue;
-        };
-        let seconds = std::time::Duration::from_nanos(ns).as_secs_f64();
-        let gauge = ConstGauge::new(seconds);
-        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        if let Some(ns) = ns {
+            let gauge = ConstGauge::new(Duration::from_nanos(ns).as_secs_f64());
+            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
     }
     let mut family = encoder.encode_descriptor(
         "limiter_fleet_bans",
@@ -85,7 +49,6 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
         ConstGauge::new(gauge_of(*count)).encode(family.encode_family(&labels)?)?;
     }
     encode_shares(status, encoder)?;
-    encode_sources(status, encoder)?;
     for (name, help, value) in [
         (
             "limiter_fleet_updates_sent",
@@ -115,37 +78,77 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
     )
 }
 
-/// Encodes the counts of shared known sources.
-fn encode_sources(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
-    let Some(sources) = &status.sources else {
-        return Ok(());
-    };
-    for (name, help, value) in [
+/// Returns the gauges without labels, each with its help; `None`: this node does not share that.
+fn gauges(status: &FleetStatus) -> [(&'static str, &'static str, Option<u64>); 13] {
+    let sources = status.sources.as_ref();
+    let of_leases = |value| (!status.shares.is_empty()).then_some(value);
+    [
+        (
+            "limiter_fleet_connected",
+            "1: the fleet's store is connected, and all that it has is known",
+            Some(u64::from(status.connected)),
+        ),
+        (
+            "limiter_fleet_unsent",
+            "Bans and liftings that are not sent to the fleet's store yet",
+            Some(status.unsent),
+        ),
+        (
+            "limiter_fleet_held",
+            "Bans of the fleet that are known, with those that were lifted",
+            Some(status.held),
+        ),
+        (
+            "limiter_fleet_refused_here",
+            "Bans of the fleet that hold elsewhere and are refused here",
+            Some(status.refused_here),
+        ),
+        (
+            "limiter_fleet_nodes",
+            "Nodes of the fleet that sent a heartbeat within a day",
+            Some(status.nodes.len() as u64),
+        ),
+        (
+            "limiter_fleet_nodes_silent",
+            "Those of them that sent no heartbeat for a minute",
+            Some(status.silent() as u64),
+        ),
+        (
+            "limiter_fleet_policies",
+            "Different policies of the nodes that are not silent",
+            Some(status.policies() as u64),
+        ),
+        (
+            "limiter_fleet_shares_carried",
+            "1: the store leases shares of budgets to this node",
+            of_leases(status.leases_error.is_none().into()),
+        ),
+        (
+            "limiter_fleet_sharing_nodes",
+            "The nodes that share limits, this one included; 0: this one has no leases",
+            of_leases(status.sharing_nodes.unwrap_or_default()),
+        ),
         (
             "limiter_fleet_sources_carried",
             "1: nodes share their known sources",
-            u64::from(sources.error.is_none()),
+            sources.map(|sources| sources.error.is_none().into()),
         ),
         (
             "limiter_fleet_sources_proven",
             "Sources that this node has proven and shares",
-            sources.proven,
+            sources.map(|sources| sources.proven),
         ),
         (
             "limiter_fleet_sources_unsent",
             "Sources with changes that are not sent yet",
-            sources.unsent,
+            sources.map(|sources| sources.unsent),
         ),
         (
             "limiter_fleet_sources_received",
             "Entries of other nodes about sources that they have proven",
-            sources.received,
+            sources.map(|sources| sources.received),
         ),
-    ] {
-        let gauge = ConstGauge::new(gauge_of(value));
-        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
-    }
-    Ok(())
+    ]
 }
 
 /// Extracts a number from a share.
@@ -155,21 +158,6 @@ type Value = fn(&FleetShare) -> Option<f64>;
 fn encode_shares(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     if status.shares.is_empty() {
         return Ok(());
-    }
-    for (name, help, value) in [
-        (
-            "limiter_fleet_shares_carried",
-            "1: the store leases shares of budgets to this node",
-            u64::from(status.leases_error.is_none()),
-        ),
-        (
-            "limiter_fleet_sharing_nodes",
-            "The nodes that share limits, this one included; 0: this one has no leases",
-            status.sharing_nodes.unwrap_or_default(),
-        ),
-    ] {
-        let gauge = ConstGauge::new(gauge_of(value));
-        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
     }
     let of_shares: [(_, _, Value); 3] = [
         (

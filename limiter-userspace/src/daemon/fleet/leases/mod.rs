@@ -1,15 +1,13 @@
 //! Shared limits: this node leases its share of each key's budget.
 //!
 //! `limiter_fleet::lease` has the protocol, which keeps all nodes within the whole. A thread of its own runs it: it
-//! polls packets' demand (`demand.rs`), calls the store's script (`connection.rs`), and sets shares with their ends in
-//! the kernel (`keys.rs`, `bucket.rs`). The datapath knows shares and their ends, but no fleet: so leases end by
+//! polls packets' demand, calls the store's script (`connection.rs`), and sets shares with their ends in
+//! the kernel (`keys.rs`). The datapath knows shares and their ends, but no fleet: so leases end by
 //! themselves, even without this thread or the store.
 //!
 //! Nothing is kept on disk. A restarted node has the leases of a new session; the earlier ones run out.
 
-mod bucket;
 mod connection;
-mod demand;
 mod keys;
 mod node;
 mod shared_limit;

@@ -1,15 +1,17 @@
 //! This node's loop: it polls packets' demand and calls the store's script, by the policy in force.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures_util::{FutureExt as _, future::Fuse};
 
 use limiter_datapath::kernel::{Datapath, monotonic_now, wall_clock_now};
-use limiter_fleet::lease::{Outcome, Refusal, Reply};
+use limiter_fleet::lease::{Call, CallId, Reply};
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::{
     super::{handle::Fleet, warnings::Warnings},
-    connection::{Answer, Connection},
+    connection::{Called, Connection},
     keys::Keys,
 };
 use crate::daemon::{shared_datapath::SharedDatapath, watchdog::ThreadWatchdog};
@@ -45,7 +47,8 @@ impl LeaseNode {
 
     pub(super) async fn live(&mut self) {
         let fleet = Arc::clone(&self.fleet);
-        let mut connection = Connection::start(Arc::clone(&fleet));
+        let mut idle = Some(Connection::new(Arc::clone(&fleet)));
+        let mut calling = pin!(Fuse::terminated());
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -53,35 +56,35 @@ impl LeaseNode {
                 biased;
                 () = fleet.leases_ending.notified() => return,
                 _ = ticks.tick() => self.watchdog.leases.check_in(),
-                answer = connection.answers.recv() => match answer {
-                    Some(answer) => self.receive(answer),
-                    None => return,
-                },
+                called = &mut calling => {
+                    let (connection, call, reply): Called = called;
+                    idle = Some(connection);
+                    self.receive(call, reply);
+                }
             }
-            self.work(&connection);
+            // While a call is open, another waits: a slow store delays no poll.
+            if let Some(call) = self.work(idle.is_some())
+                && let Some(connection) = idle.take()
+            {
+                calling.set(connection.call(call).fuse());
+            }
         }
     }
 
-    /// Polls packets' demand, and calls if there is news.
-    fn work(&mut self, connection: &Connection) {
+    /// Polls packets' demand; begins a call if there is news and it `may_call`.
+    fn work(&mut self, may_call: bool) -> Option<Call> {
         let owner = Arc::clone(&self.datapath);
         let datapath = owner.read();
         self.follow(&datapath);
-        let Some(shares) = datapath.shares() else {
-            return;
-        };
+        let shares = datapath.shares()?;
         if self.keys.is_idle() {
             self.fleet.report().shares.clear();
-            return;
+            return None;
         }
-        self.keys.poll(shares, wall_clock_us());
-        if let Some(call) = self.keys.call(monotonic_now()) {
-            let id = call.0;
-            if !connection.call(call) {
-                self.keys.give_up(id);
-            }
-        }
-        self.fleet.report().shares = self.keys.status(monotonic_now());
+        self.keys.poll(shares);
+        let now_ns = monotonic_now();
+        self.fleet.report().shares = self.keys.status(now_ns);
+        may_call.then(|| self.keys.leases.call(now_ns)).flatten()
     }
 
     /// Follows the policy in force. Call it before any change of a share under that policy.
@@ -89,44 +92,42 @@ impl LeaseNode {
         let manifest = datapath.manifest();
         if self.generation != Some(manifest.generation) {
             self.generation = Some(manifest.generation);
-            let shares = datapath.shares();
-            (self.keys).follow(shares, &manifest.policy.limits, wall_clock_us());
+            (self.keys).follow(datapath.shares(), &manifest.policy.limits);
         }
     }
 
-    fn receive(&mut self, (call, result): Answer) {
+    fn receive(&mut self, call: CallId, reply: Result<Reply, String>) {
         let owner = Arc::clone(&self.datapath);
         let datapath = owner.read();
         self.follow(&datapath);
-        let Some(shares) = datapath.shares() else {
-            return self.keys.give_up(call);
-        };
-        let reply = match result {
-            Ok(reply) => reply,
-            Err(error) => {
-                self.keys.give_up(call);
-                return self.report(None, Some(error));
+        let reply = match (reply, datapath.shares()) {
+            (Ok(reply), Some(shares)) if self.keys.leases.awaits(call) => {
+                self.keys.receive(shares, call, &reply);
+                reply
+            }
+            (reply, _) => {
+                self.keys.leases.give_up(call);
+                if let Err(error) = reply {
+                    self.report(None, Some(&error));
+                }
+                return;
             }
         };
-        match self.keys.receive(shares, call, &reply, wall_clock_us()) {
-            Outcome::Renewed { .. } => match reply {
-                Reply::Renewed {
-                    nodes, has_rival, ..
-                } => {
-                    self.report(Some(nodes), has_rival.then(|| RIVAL.to_owned()));
-                }
-                Reply::Old | Reply::Taken | Reply::Full | Reply::Lost => {}
-            },
-            Outcome::Over(Some(refusal)) => self.report(None, Some(reason(refusal).to_owned())),
-            Outcome::Over(None) | Outcome::Unchanged | Outcome::Report => {}
+        match reply {
+            Reply::Renewed {
+                nodes, has_rival, ..
+            } => self.report(Some(nodes), has_rival.then_some(RIVAL)),
+            Reply::Taken => self.report(None, Some(TAKEN)),
+            Reply::Full => self.report(None, Some(FULL)),
+            Reply::Old | Reply::Lost => {}
         }
     }
 
     /// Records how many nodes share limits, or why this one has no leases, and logs changes.
-    fn report(&mut self, nodes: Option<u64>, error: Option<String>) {
+    fn report(&mut self, nodes: Option<u64>, error: Option<&str>) {
         let store = &self.fleet.settings.store;
         let mut report = self.fleet.report();
-        match &error {
+        match error {
             None if report.leases_error.is_some() || report.sharing_nodes.is_none() => {
                 self.warnings.clear();
                 info!("the fleet's limits are shared over its store {store}");
@@ -138,21 +139,18 @@ impl LeaseNode {
             ),
             None | Some(_) => {}
         }
-        (report.sharing_nodes, report.leases_error) = (nodes, error);
+        report.sharing_nodes = nodes;
+        report.leases_error = error.map(ToOwned::to_owned);
     }
 }
 
 const RIVAL: &str =
     "another node uses this node's name, and has its minimum share: each needs a `node` of its own";
 
-const fn reason(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::Taken => "another node has this node's name: each needs a `node` of its own",
-        Refusal::Full => {
-            "more nodes run than `nodes` in the section 'fleet' allows: raise it on all of them"
-        }
-    }
-}
+const TAKEN: &str = "another node has this node's name: each needs a `node` of its own";
+
+const FULL: &str =
+    "more nodes run than `nodes` in the section 'fleet' allows: raise it on all of them";
 
 /// The time of day, in microseconds.
 fn wall_clock_us() -> u64 {

@@ -5,17 +5,11 @@ use limiter_common::{
     key::BucketKey,
     limit::{Cost, IdFormat},
 };
-use limiter_fleet::lease::LimitName;
+use limiter_fleet::lease::{KeyName, LimitName};
 use limiter_policy::policy::{Limit, Mode, Rate};
-
-/// How long an error is reported, in nanoseconds: longer than beginning again takes.
-const ERROR_NS: u64 = 5_000_000_000;
 
 /// About the size of a packet in heavy traffic.
 const BYTES_OF_A_PACKET: u64 = 500;
-
-/// A key's name in the store: its limit's name, its kind and its id, all in network byte order.
-pub(super) type KeyName = [u8; 36];
 
 /// A shared limit.
 pub(super) struct SharedLimit {
@@ -24,8 +18,6 @@ pub(super) struct SharedLimit {
     pub(super) name: LimitName,
     /// The most nodes.
     pub(super) nodes: u32,
-    /// The last error, and its time, in nanoseconds.
-    error: Option<(String, u64)>,
 }
 
 impl SharedLimit {
@@ -37,19 +29,7 @@ impl SharedLimit {
             name: LimitName::of(&terms(limit)),
             limit: limit.clone(),
             nodes,
-            error: None,
         })
-    }
-
-    pub(super) fn record(&mut self, error: &str, now_ns: u64) {
-        self.error = Some((error.to_owned(), now_ns));
-    }
-
-    /// Returns the last error, if recent.
-    pub(super) fn error(&self, now_ns: u64) -> Option<String> {
-        let error = self.error.as_ref();
-        let error = error.filter(|(_, at_ns)| now_ns.saturating_sub(*at_ns) < ERROR_NS);
-        error.map(|(error, _)| error.clone())
     }
 
     /// Returns the name of a bucket's key.

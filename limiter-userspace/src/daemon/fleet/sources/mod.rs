@@ -20,10 +20,7 @@ use limiter_fleet::{
 use limiter_fleet_store::{Map, Store};
 use tracing::{info, warn};
 
-use self::{
-    openings::Openings,
-    sweep::{Scope, Sweeps},
-};
+use self::sweep::{Page, Sweeps};
 use super::{
     handle::Fleet,
     replica::{Replica, Shared, TIDY_TICKS},
@@ -40,7 +37,6 @@ pub(super) struct Sources {
     datapath: Arc<SharedDatapath>,
     fleet: Arc<Fleet>,
     sweeps: Sweeps,
-    openings: Openings,
     /// The settings of standing; `None`: the policy does not use it.
     settings: Option<Settings>,
     /// The reasons logged since known sources were last shared.
@@ -53,50 +49,30 @@ impl Sources {
             datapath,
             fleet,
             sweeps: Sweeps::default(),
-            openings: Openings::default(),
             settings: None,
             warnings: Warnings::default(),
         }
     }
 
-    fn ipv6_prefix(&self) -> u8 {
-        self.settings.as_ref().map_or(64, convert::ipv6_prefix)
-    }
-
-    /// Begins a sweep, if one is due and there may be new proofs. An operator's change of trust may also have ended
-    /// proofs, and lost records.
-    fn begin_sweep(&mut self, map: &Replicated<Proof>) {
-        if self.sweeps.is_due() {
-            if self.fleet.has_changed_known() {
-                self.sweeps.extend(Scope::All);
-            }
-            let may_find = self.openings.are_new(&self.datapath.read());
-            self.sweeps.begin(map, may_find);
-        }
-    }
-
     /// Compares the next page.
-    pub(super) fn sweep(&mut self, map: &mut Replicated<Proof>) {
+    fn sweep(&mut self, map: &mut Replicated<Proof>) {
         let page = {
             let datapath = self.datapath.read();
             let known = datapath.known_sources();
             known.and_then(|known| self.sweeps.compare(&known, map))
         };
         match page {
-            Ok((due, has_room)) => {
-                if !has_room {
+            Ok(Page { due, is_full }) => {
+                if is_full {
                     self.refuse_full();
                 }
                 self.enforce_sources(map, &due);
             }
-            Err(error) => {
-                self.sweeps.stop();
-                self.failed(&error);
-            }
+            Err(error) => self.failed(&error),
         }
     }
 
-    /// Writes the winning proof of each of some sources to the table.
+    /// Writes the proofs of some sources by other nodes to the table.
     fn enforce_sources(&self, map: &Replicated<Proof>, sources: &[Source]) {
         if let Err(error) = sweep::enforce(&self.datapath, map, sources) {
             self.failed(&error);
@@ -117,7 +93,7 @@ impl Shared for Sources {
     const MAP: Map = Map::Sources;
 
     fn context(&self) -> u8 {
-        self.ipv6_prefix()
+        self.settings.as_ref().map_or(64, convert::ipv6_prefix)
     }
 
     async fn enforce(&mut self, map: &Replicated<Proof>, keys: Vec<SourceKey>) {
@@ -135,21 +111,17 @@ impl Shared for Sources {
 }
 
 impl Replica<Sources> {
-    /// Follows the policy in force; returns whether it uses standing. If it identifies sources by another
-    /// prefix length, everything starts again.
+    /// Follows the policy in force; returns whether it uses standing. With other settings, everything starts again:
+    /// they give records another meaning.
     pub(super) fn follow_policy(&mut self) -> bool {
         let settings = {
             let datapath = self.shared.datapath.read();
             let known = datapath.known_sources();
             known.ok().map(|known| *known.settings())
         };
-        let before_prefix = self.shared.ipv6_prefix();
-        let before = mem::replace(&mut self.shared.settings, settings);
-        if settings.is_none() || self.shared.ipv6_prefix() != before_prefix {
+        if mem::replace(&mut self.shared.settings, settings) != settings {
             self.clear();
             self.shared.sweeps = Sweeps::default();
-        } else if before != settings {
-            self.shared.sweeps.extend(Scope::Rewrite);
         }
         settings.is_some()
     }
@@ -177,9 +149,8 @@ impl Replica<Sources> {
         if self.after.is_some() {
             self.send(store).await?;
         }
-        let is_first = !self.has_read;
-        if may_read && self.read_page(store).await? && is_first && self.after.is_some() {
-            self.shared.begin_sweep(&self.map);
+        if may_read {
+            self.read_page(store).await?;
         }
         if self.is_sweeping() {
             self.shared.sweep(&mut self.map);
@@ -200,20 +171,21 @@ impl Replica<Sources> {
                 self.after = None;
             }
             usable?;
-            self.shared.sweeps.extend(Scope::All);
+            self.shared.sweeps.all = true;
             self.shared.warnings.clear();
         }
         if !self.has_read {
             return Ok(());
         }
         if tick.is_multiple_of(TIDY_TICKS) {
-            let over = self.forget(store).await?.into_iter();
-            let over: Vec<_> = over.map(|key| key.source).collect();
-            self.shared.enforce_sources(&self.map, &over);
-            self.shared.sweeps.extend(Scope::All);
+            let over = self.forget(store).await?;
+            self.shared.enforce(&self.map, over).await;
+            self.shared.sweeps.all = true;
         }
         self.read_again(store).await?;
-        self.shared.begin_sweep(&self.map);
+        // An operator's change of trust may have ended proofs, and lost records.
+        self.shared.sweeps.all |= self.shared.fleet.has_changed_known();
+        (self.shared.sweeps).begin(&self.map, &self.shared.datapath);
         self.publish(None);
         Ok(())
     }

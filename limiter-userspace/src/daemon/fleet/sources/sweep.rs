@@ -10,14 +10,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use limiter_common::standing::{Event, Kind, Record, Tick};
-use limiter_datapath::kernel::{Datapath, DatapathError, KnownSources};
+use limiter_common::standing::{Event, Kind, Record, SourceId, StandingContext, Tick};
+use limiter_datapath::kernel::{DatapathError, KnownSources};
 use limiter_fleet::{
     replicated::Replicated,
     sources::{Proof, Source, SourceKey},
 };
 
-use super::{super::updates::Now, convert};
+use super::{super::updates::Now, convert, openings::Openings};
 use crate::daemon::{
     pace::{cpu_time, pause_after},
     shared_datapath::SharedDatapath,
@@ -51,28 +51,19 @@ const BEHIND: u32 = 2;
 /// The schedule of sweeps.
 pub(super) struct Sweeps {
     sweep: Option<Sweep>,
+    openings: Openings,
     /// When the last one began; `None`: the next one finds the proofs of all times.
     last: Option<Tick>,
-    /// When the next one may begin.
+    /// When the next one for new proofs may begin.
     next: Instant,
-    /// The scope of the next one.
-    scope: Scope,
-}
-
-/// The entries that a sweep compares; each scope has the ones before it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Scope {
-    /// New proofs.
-    New,
-    /// All entries.
-    All,
-    /// All entries, of which it writes all records anew, since the policy gives them another meaning.
-    Rewrite,
+    /// Whether the next one compares all entries. It does not wait for its time.
+    pub(super) all: bool,
 }
 
 struct Sweep {
     place: Place,
-    scope: Scope,
+    /// Whether to compare all entries.
+    all: bool,
     /// Whether to remove records of other nodes that no node proves.
     removes: bool,
     /// How old a new proof is at most, in ticks before the beginning.
@@ -90,16 +81,25 @@ enum Place {
     Table(u32),
     /// At this key of the map.
     Map(SourceKey),
-    End,
+}
+
+/// The result of comparing a page.
+#[derive(Default)]
+pub(super) struct Page {
+    /// The sources to enforce.
+    pub(super) due: Vec<Source>,
+    /// Whether there was no room for a proof.
+    pub(super) is_full: bool,
 }
 
 impl Default for Sweeps {
     fn default() -> Self {
         Self {
             sweep: None,
+            openings: Openings::default(),
             last: None,
             next: Instant::now(),
-            scope: Scope::All,
+            all: true,
         }
     }
 }
@@ -109,28 +109,23 @@ impl Sweeps {
         self.sweep.is_some()
     }
 
-    /// Returns whether the next sweep may begin. One of all entries does not wait for its pause.
-    pub(super) fn is_due(&self) -> bool {
-        self.sweep.is_none() && (self.scope > Scope::New || Instant::now() >= self.next)
-    }
-
-    /// Gives the next sweep at least this scope.
-    pub(super) fn extend(&mut self, scope: Scope) {
-        self.scope = self.scope.max(scope);
-    }
-
-    /// Begins a sweep that is due, if it compares all entries or `may_find` proofs.
-    pub(super) fn begin(&mut self, map: &Replicated<Proof>, may_find: bool) {
-        if !may_find && self.scope == Scope::New {
+    /// Begins a sweep if one is due, and compares all entries or may find new proofs.
+    pub(super) fn begin(&mut self, map: &Replicated<Proof>, datapath: &SharedDatapath) {
+        if self.sweep.is_some() || !self.all && Instant::now() < self.next {
             return;
         }
-        let begun = Tick::of_ns(Now::new().monotonic_ns);
-        let scope = mem::replace(&mut self.scope, Scope::New);
+        if !self.openings.are_new(&datapath.read()) && !self.all {
+            return;
+        }
+        let (begun, all) = (
+            Tick::of_ns(Now::new().monotonic_ns),
+            mem::take(&mut self.all),
+        );
         self.sweep = Some(Sweep {
             place: Place::Table(0),
-            scope,
+            all,
             // An empty store may have lost its data: the nodes fill it again.
-            removes: scope > Scope::New && (self.last.is_some() || !map.is_empty()),
+            removes: all && (self.last.is_some() || !map.is_empty()),
             since: (self.last).map_or(u32::MAX, |last| begun.since(last) + BEHIND),
             begun,
             restorable: MOST_LOST,
@@ -138,129 +133,111 @@ impl Sweeps {
         });
     }
 
-    /// Ends the sweep under way.
-    pub(super) fn stop(&mut self) {
-        let took = self.sweep.take().map_or(Duration::ZERO, |sweep| sweep.took);
-        self.next = Instant::now() + pause_after(took, SHARE, LEAST);
-    }
-
-    /// Compares the next page of the sweep under way; returns the sources to enforce, and whether there was room for
-    /// all proofs.
+    /// Compares the next page of the sweep under way. An error ends it.
     pub(super) fn compare(
         &mut self,
         known: &KnownSources<'_>,
         map: &mut Replicated<Proof>,
-    ) -> Result<(Vec<Source>, bool), DatapathError> {
-        let Some(sweep) = &mut self.sweep else {
-            return Ok((Vec::new(), true));
+    ) -> Result<Page, DatapathError> {
+        let Some(mut sweep) = self.sweep.take() else {
+            return Ok(Page::default());
         };
-        let begun = cpu_time();
-        let compared = sweep.compare(known, map)?;
-        sweep.took += cpu_time().saturating_sub(begun);
-        if matches!(sweep.place, Place::End) {
+        let (before, mut page) = (cpu_time(), Page::default());
+        let next = sweep.compare(known, map, &mut page)?;
+        sweep.took += cpu_time().saturating_sub(before);
+        if let Some(place) = next {
+            self.sweep = Some(Sweep { place, ..sweep });
+        } else {
             self.last = Some(sweep.begun);
-            self.stop();
+            self.next = Instant::now() + pause_after(sweep.took, SHARE, LEAST);
         }
-        Ok(compared)
+        Ok(page)
     }
 }
 
 impl Sweep {
-    /// Does [`Sweeps::compare`].
+    /// Compares a page; returns the place of the next; `None`: it was the last.
     fn compare(
         &mut self,
         known: &KnownSources<'_>,
         map: &mut Replicated<Proof>,
-    ) -> Result<(Vec<Source>, bool), DatapathError> {
-        let at = known.standing_context()?;
-        let now = Now::new();
-        let (mut due, mut has_room) = (Vec::new(), true);
-        let since = at.now.since(self.begun).saturating_add(self.since);
-        let next = match mem::replace(&mut self.place, Place::End) {
+        page: &mut Page,
+    ) -> Result<Option<Place>, DatapathError> {
+        let (at, now) = (known.standing_context()?, Now::new());
+        let first = match &self.place {
+            Place::Map(first) => first.clone(),
             Place::Table(line) => {
-                let remember_s = at.settings.remember_ns / 1_000_000_000;
-                let margin_s = (remember_s / LONGER).max(LEAST_LONGER_S);
-                let lines = line..line.saturating_add(LINES);
-                for (id, record) in known.in_lines(lines.clone()) {
-                    let source = convert::source(id);
-                    match record.kind() {
-                        // A handshake or an operator's trust sets the last time in the record.
-                        Kind::Proven | Kind::Trusted
-                            if at.now.since_kept(record.last()) <= since =>
-                        {
-                            if let Some(proof) = convert::proof(record, &at, now.ms / 1_000) {
-                                has_room &= map.prove(source, proof, margin_s, now.ms);
-                            }
-                        }
-                        Kind::Reported if self.removes && map.proof(source, now.ms).is_none() => {
-                            due.push(source);
-                        }
-                        _ => {}
-                    }
-                }
-                if lines.end < known.lines() {
-                    Place::Table(lines.end)
-                } else if self.scope > Scope::New {
-                    Place::Map(SourceKey::first_of(Source::V4([0; 4])))
+                let lines = *line..line.saturating_add(LINES);
+                self.compare_lines(known.in_lines(lines.clone()), (&at, now), map, page);
+                return Ok(if lines.end < known.lines() {
+                    Some(Place::Table(lines.end))
                 } else {
-                    Place::End
-                }
+                    self.all
+                        .then(|| Place::Map(SourceKey::first_of(Source::V4([0; 4]))))
+                });
             }
-            Place::Map(first) => {
-                let (sources, next) = map.page(first, ENTRIES);
-                for source in sources {
-                    let record = known.record(convert::id(source, known.settings()));
-                    map.renew(source, convert::is_own(record, &at), now.ms);
-                    let is_lost = record == Record::NONE
-                        && self.restorable > 0
-                        && map.proof(source, now.ms).is_some();
-                    self.restorable -= usize::from(is_lost);
-                    if is_lost || self.scope == Scope::Rewrite || map.ends_soon(source, now.ms) {
-                        due.push(source);
+        };
+        let (sources, next) = map.page(first, ENTRIES);
+        for source in sources {
+            let record = known.record(convert::id(source, known.settings()));
+            map.renew(source, convert::is_own(record, &at), now.ms);
+            if record == Record::NONE && self.restorable > 0 && map.proof(source, now.ms).is_some()
+            {
+                self.restorable -= 1;
+                page.due.push(source);
+            }
+        }
+        Ok(next.map(Place::Map))
+    }
+
+    fn compare_lines(
+        &self,
+        records: impl Iterator<Item = (SourceId, Record)>,
+        (at, now): (&StandingContext<'_>, Now),
+        map: &mut Replicated<Proof>,
+        page: &mut Page,
+    ) {
+        let since = at.now.since(self.begun).saturating_add(self.since);
+        let margin_s = (at.settings.remember_ns / 1_000_000_000 / LONGER).max(LEAST_LONGER_S);
+        for (id, record) in records {
+            let source = convert::source(id);
+            match record.kind() {
+                // A handshake or an operator's trust sets the last time in the record.
+                Kind::Proven | Kind::Trusted if at.now.since_kept(record.last()) <= since => {
+                    if let Some(proof) = convert::proof(record, at, now.ms / 1_000) {
+                        page.is_full |= !map.prove(source, proof, margin_s, now.ms);
                     }
                 }
-                next.map_or(Place::End, Place::Map)
+                Kind::Reported if self.removes && map.proof(source, now.ms).is_none() => {
+                    page.due.push(source);
+                }
+                _ => {}
             }
-            Place::End => Place::End,
-        };
-        self.place = next;
-        Ok((due, has_room))
+        }
     }
 }
 
-/// Writes the winning proof of each of some sources to the table.
+/// Writes the proofs of some sources by other nodes to the table.
 pub(super) fn enforce(
     datapath: &SharedDatapath,
     map: &Replicated<Proof>,
     sources: &[Source],
 ) -> Result<(), DatapathError> {
     for some in sources.chunks(SOME) {
-        match enforce_some(&datapath.read(), map, some) {
-            Ok(()) | Err(DatapathError::NoStanding) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn enforce_some(
-    datapath: &Datapath,
-    map: &Replicated<Proof>,
-    sources: &[Source],
-) -> Result<(), DatapathError> {
-    let known = datapath.known_sources()?;
-    let at = known.standing_context()?;
-    let now_ms = Now::new().ms;
-    for source in sources {
-        let id = convert::id(*source, known.settings());
-        let proof = map.proof(*source, now_ms);
-        let record = proof.map_or(Record::NONE, |proof| {
-            convert::record(&proof, &at, now_ms / 1_000)
-        });
-        let present = known.record(id);
-        let is_over = proof.is_none() && present.kind() != Kind::Reported;
-        if present != record && !is_over {
-            known.record_event(id, Event::Reported { record })?;
+        let datapath = datapath.read();
+        let known = datapath.known_sources()?;
+        let (at, now_ms) = (known.standing_context()?, Now::new().ms);
+        for source in some {
+            let id = convert::id(*source, known.settings());
+            let proof = map.proof(*source, now_ms);
+            let record = proof.map_or(Record::NONE, |proof| {
+                convert::record(&proof, &at, now_ms / 1_000)
+            });
+            let present = known.record(id);
+            let is_over = proof.is_none() && present.kind() != Kind::Reported;
+            if present != record && !is_over {
+                known.record_event(id, Event::Reported { record })?;
+            }
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ mod attacks;
 mod away;
 mod bans;
 mod cluster;
+mod cost;
 mod five;
 mod lag;
 mod proxy;

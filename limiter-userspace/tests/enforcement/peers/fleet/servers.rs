@@ -164,7 +164,7 @@ fn nodes_follow_the_server_that_a_sentinel_names() -> Result<()> {
         store,
     };
     let (a, b, store) = (&fleet.nodes[0], &fleet.nodes[1], &fleet.store);
-    let mut watch = Watch::begin(&fleet, &[ALL])?;
+    let mut watch = Watch::begin_at(&fleet, &[ALL], |command| ask(store, 7_101, command))?;
     let flood = Flood::of(&fleet, 1)?;
     watch.used_within(&fleet, DRAINED)?;
     a.show(&["ban", "203.0.113.0/24", "--for", "10m"])?;

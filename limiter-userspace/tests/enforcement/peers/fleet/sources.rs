@@ -1,6 +1,6 @@
 //! A source proven on one node is known on all.
 
-mod full;
+pub(super) mod full;
 mod key;
 mod proofs;
 

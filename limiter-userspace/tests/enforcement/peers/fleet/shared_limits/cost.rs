@@ -1,18 +1,17 @@
 //! The cost of many active keys, with a real kernel and a real store.
 
 use std::{
-    collections::BTreeMap,
-    fs, iter,
+    iter,
     net::{IpAddr, Ipv4Addr},
     num::NonZeroU32,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
 use testbed::{Frame, Load};
 
-use super::{Fleet, status, store, wait_for_leases};
+use super::{super::cost, Fleet, status, store, wait_for_leases};
 
 const NODES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
@@ -59,45 +58,16 @@ fn send(fleet: &Fleet, seconds: impl Iterator<Item = usize>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the CPU time of each thread of a process, by name.
-fn threads(process: u32) -> Result<BTreeMap<String, Duration>> {
-    let mut threads = BTreeMap::new();
-    for task in fs::read_dir(format!("/proc/{process}/task"))? {
-        let task = task?.path();
-        let name = fs::read_to_string(task.join("comm"))?.trim().to_owned();
-        let run = fs::read_to_string(task.join("schedstat"))?;
-        let ns = run.split_whitespace().next().context("no schedstat")?;
-        *threads.entry(name).or_default() += Duration::from_nanos(ns.parse()?);
-    }
-    Ok(threads)
-}
-
 /// Sends the packets of some seconds, and prints the cost of a node and of the store.
 fn print(fleet: &Fleet, what: &str, seconds: impl Iterator<Item = usize>) -> Result<()> {
     let node = &fleet.nodes[0];
     let processes = [("node", node.id()), ("store", fleet.store.id()?)];
-    let before = processes.map(|(_, process)| threads(process));
-    let begun = Instant::now();
-    send(fleet, seconds)?;
-    let passed = begun.elapsed();
-    println!("{what}, {passed:?}:");
-    for ((name, process), before) in processes.into_iter().zip(before) {
-        let (before, mut all) = (before?, Duration::ZERO);
-        for (thread, after) in threads(process)? {
-            let run = after.saturating_sub(before.get(&thread).copied().unwrap_or_default());
-            all += run;
-            println!("  {name}, {thread}: {:.2} % of a CPU", percent(run, passed));
-        }
-        println!("  {name}: {:.2} %", percent(all, passed));
-    }
+    println!("{what}:");
+    cost::print(&processes, || send(fleet, seconds))?;
     let traffic = &node.status()?["limits"]["Each"];
     let active = &status(node)?["shares"]["Each"]["active"];
     println!("  {active} active keys; {traffic}");
     Ok(())
-}
-
-fn percent(part: Duration, whole: Duration) -> f64 {
-    part.as_secs_f64() * 100.0 / whole.as_secs_f64()
 }
 
 #[test]

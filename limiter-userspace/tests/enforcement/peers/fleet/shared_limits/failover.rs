@@ -35,7 +35,7 @@ fn leases_survive_a_failover_within_the_budget() -> Result<()> {
         nodes.push(start(&store, number + 1, &text)?);
     }
     let fleet = Fleet { store, nodes };
-    let mut watch = Watch::begin(&fleet, &[ALL])?;
+    let mut watch = Watch::begin_at(&fleet, &[ALL], |command| ask(&fleet.store, 0, command))?;
     let flood = Flood::of(&fleet, 1)?;
     watch.used_within(&fleet, DRAINED)?;
     watch.wait_for_use(&fleet, 95..=100)?;

@@ -15,8 +15,10 @@ use super::{Fleet, PATIENCE, status, wait_for_leases};
 /// How long to measure the used part of the budget.
 const MEASURED: Duration = Duration::from_secs(2);
 
-/// A new store gives no lease for so long: an earlier one may have given some.
-const STORE_OPENS: Duration = Duration::from_millis(4_500);
+/// Returns how long the store gives leases, by its own clock, in milliseconds: negative before.
+const OPEN_MS: &str =
+    "local state = cmsgpack.unpack(redis.call('HGET', 'limiter:{edge}:leases', 'state'))
+                       return state.now - state.opens";
 
 /// The interval between two measurements.
 const POLL: Duration = Duration::from_millis(300);
@@ -34,7 +36,7 @@ pub(in super::super) struct Budget {
 
 impl Budget {
     /// After this time an unused bucket is full: any share of the burst refills in it.
-    pub(in super::super) const FULL: Duration = Duration::from_millis(2_100);
+    const FULL_MS: i64 = 2_000;
 
     const fn burst(&self) -> u64 {
         2 * self.rate
@@ -66,8 +68,20 @@ impl Watch {
     /// Begins when the store gives leases and all buckets are full: then unused tokens cannot hide surplus
     /// ones.
     pub(in super::super) fn begin(fleet: &Fleet, budgets: &[Budget]) -> Result<Self> {
+        Self::begin_at(fleet, budgets, |command| fleet.store.command(command))
+    }
+
+    /// Begins with a store that runs commands by `ask`.
+    pub(in super::super) fn begin_at(
+        fleet: &Fleet,
+        budgets: &[Budget],
+        ask: impl Fn(&[&str]) -> Result<String>,
+    ) -> Result<Self> {
         wait_for_leases(fleet)?;
-        thread::sleep(STORE_OPENS + Budget::FULL);
+        crate::wait(|| {
+            let open_ms = ask(&["EVAL", OPEN_MS, "1", "limiter:{edge}:leases"])?;
+            Ok(open_ms.trim().parse::<i64>()? >= Budget::FULL_MS)
+        })?;
         let mut watch = Self {
             begun: Instant::now(),
             budgets: budgets.iter().map(|budget| (*budget, i64::MAX)).collect(),

@@ -28,7 +28,7 @@ use crate::peers::{
 };
 
 /// The table has its default size.
-const LIMITS: &str = "limits:
+pub(in super::super) const LIMITS: &str = "limits:
   Passing: {id: total, cost: packets, burst: 1000000, count: 1000000, period: 1s, reserve: {unknown: 10%}}";
 
 /// The known sources of five nodes.
@@ -51,13 +51,13 @@ fn half_a_million_sources_and_bans() -> Result<()> {
     println!("nothing is received: {}", memory(&node)?);
     ensure!(node.stop()?.success());
     for (what, has_bans) in [("known sources", false), ("known sources and bans", true)] {
-        fill(&store, has_bans)?;
+        let bans = if has_bans { BanState::MOST } else { 0 };
+        fill(&store, MOST_RECEIVED, u32::try_from(bans)?)?;
         let begun = Instant::now();
         let node = start(&store, 1, &text)?;
         println!("{what}: enforces after {:?}", begun.elapsed());
         loop {
             let status = status(&node)?;
-            let bans = if has_bans { BanState::MOST } else { 0 };
             if status["sources"]["received"] == MOST_RECEIVED && status["received"] == bans {
                 ensure!(
                     status["refused"]
@@ -83,8 +83,8 @@ fn half_a_million_sources_and_bans() -> Result<()> {
     Ok(())
 }
 
-/// Fills the store with entries of many nodes.
-fn fill(store: &Store, has_bans: bool) -> Result<()> {
+/// Fills the store with so many sources and bans of other nodes.
+pub(in super::super) fn fill(store: &Store, sources: u32, bans: u32) -> Result<()> {
     let until = SystemTime::now() + HOLDS;
     let file = store.directory().join("commands");
     let mut commands = BufWriter::new(File::create(&file)?);
@@ -99,7 +99,7 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
         Ok(())
     };
     let of_sources = envelope(Kind::Sources, KEY)?;
-    for number in 0..MOST_RECEIVED {
+    for number in 0..sources {
         let source = Source::V4((0x1400_0000 + number).to_be_bytes());
         let (field, message) = entry(&of_sources, &format!("n{}", number % 5), source, until)?;
         keep(super::HASH, &field, &message)?;
@@ -108,10 +108,7 @@ fn fill(store: &Store, has_bans: bool) -> Result<()> {
     let stamp = stamp("n0")?;
     let until = until.duration_since(SystemTime::UNIX_EPOCH)?;
     let until_ms = u64::try_from(until.as_millis())?;
-    for number in 0..u32::try_from(BanState::MOST)? {
-        if !has_bans {
-            break;
-        }
+    for number in 0..bans {
         let prefix = Ipv4Addr::from(0x0a00_0000 + number);
         let update = BanUpdate {
             key: BanId {

@@ -1,6 +1,12 @@
-//! The packets' demand for a key's tokens.
+//! The packets' demand for a key's tokens, and the share that they need.
 //!
 //! It is the mean of two seconds, which uneven traffic hardly moves and a pause leaves; a clear rise counts at once.
+
+use super::Need;
+use crate::Share;
+
+/// The time in which a budget's tokens are counted, in nanoseconds: many come back in it.
+pub const BUDGET_NS: u64 = 1_000 * SECOND_NS;
 
 /// The mean is over so many polls.
 const POLLS: usize = 10;
@@ -10,20 +16,12 @@ const FEW_POLLS: usize = 2;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The demand of a key's packets, in tokens a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Demand {
-    /// With less, packets are refused.
-    pub(super) least: u64,
-    /// With an eighth more, for uneven traffic.
-    pub(super) usual: u64,
-    /// More is surely too much, even if packets come at random.
-    pub(super) most: u64,
-}
+/// A whole budget in [`BUDGET_NS`], in billionths for a second.
+const WHOLE: u64 = Share::WHOLE.in_billionths() * (BUDGET_NS / SECOND_NS);
 
 /// Measures the demand of a key's packets.
 #[derive(Clone, Debug)]
-pub(super) struct DemandMeter {
+pub struct DemandMeter {
     /// The approximate demand of a packet, in tokens.
     each: u64,
     /// The count of tokens at the last poll, and the time of the poll, in nanoseconds.
@@ -40,15 +38,10 @@ struct Count {
     ns: u64,
 }
 
-impl Count {
-    fn rate(self) -> u64 {
-        scaled(self.tokens, SECOND_NS, self.ns)
-    }
-}
-
 impl DemandMeter {
     /// Begins without knowledge. `each`: the approximate demand of a packet, in tokens.
-    pub(super) fn new(each: u64) -> Self {
+    #[must_use]
+    pub fn new(each: u64) -> Self {
         Self {
             each,
             last: None,
@@ -57,8 +50,14 @@ impl DemandMeter {
         }
     }
 
-    /// Takes the count of tokens demanded so far; returns the demand. `None`: it is not known yet.
-    pub(super) fn poll(&mut self, wanted: u64, now_ns: u64) -> Option<Demand> {
+    /// Takes the count of tokens demanded so far; returns the share that packets need above the minimum. `None`: it is not
+    /// known yet. `budget`: the tokens of the whole budget that come back in [`BUDGET_NS`].
+    pub fn poll(
+        &mut self,
+        wanted: u64,
+        now_ns: u64,
+        (budget, minimum): (u64, Share),
+    ) -> Option<Need> {
         let (before, at_ns) = self.last.replace((wanted, now_ns))?;
         self.polls[self.next] = Count {
             // Counters start again at 0 in new maps.
@@ -71,18 +70,18 @@ impl DemandMeter {
         let expected = scaled(mean.tokens, lately.ns, mean.ns);
         let rise = 3 * self.deviation(expected) + expected / 4 + 2 * self.each;
         let is_rise = lately.tokens > expected.saturating_add(rise);
-        Some(self.demand(if is_rise { lately } else { mean }))
-    }
-
-    fn demand(&self, count: Count) -> Demand {
-        let tokens = count.tokens;
-        let most = tokens + tokens / 4 + 6 * self.deviation(tokens.saturating_add(self.each));
-        let rate = |tokens| Count { tokens, ..count }.rate();
-        Demand {
-            least: rate(tokens + tokens / 32),
-            usual: rate(tokens + tokens / 8),
-            most: rate(most),
-        }
+        let Count { tokens, ns } = if is_rise { lately } else { mean };
+        let share = |tokens| {
+            let rate = scaled(tokens, SECOND_NS, ns);
+            Share::billionths(scaled(rate, WHOLE, budget)).without(minimum)
+        };
+        Some(Need {
+            least: share(tokens + tokens / 32),
+            // An eighth more, for uneven traffic.
+            usual: share(tokens + tokens / 8),
+            // Even if packets come at random.
+            most: share(tokens + tokens / 4 + 6 * self.deviation(tokens.saturating_add(self.each))),
+        })
     }
 
     /// The standard deviation of a count, if packets come at random: in packets, it is the square root.
@@ -100,7 +99,7 @@ impl DemandMeter {
 }
 
 /// Returns `number × by / over`, rounded down.
-pub(super) fn scaled(number: u64, by: u64, over: u64) -> u64 {
+fn scaled(number: u64, by: u64, over: u64) -> u64 {
     let quotient = u128::from(number) * u128::from(by) / u128::from(over.max(1));
     u64::try_from(quotient).unwrap_or(u64::MAX)
 }
@@ -113,6 +112,9 @@ mod tests {
 
     const STEP_NS: u64 = 200_000_000;
 
+    /// A billion tokens a second: a billionth is one.
+    const BUDGET: (u64, Share) = (1_000_000_000_000, Share::NONE);
+
     struct Key {
         meter: DemandMeter,
         wanted: u64,
@@ -122,7 +124,7 @@ mod tests {
     impl Key {
         fn new(each: u64) -> Self {
             let mut meter = DemandMeter::new(each);
-            assert_eq!(meter.poll(0, 0), None);
+            assert_eq!(meter.poll(0, 0, BUDGET), None);
             Self {
                 meter,
                 wanted: 0,
@@ -130,11 +132,12 @@ mod tests {
             }
         }
 
-        /// Sends packets until the next poll; returns the demand.
-        fn poll(&mut self, packets: u64) -> Demand {
+        /// Sends packets until the next poll; returns the need, in tokens a second.
+        fn poll(&mut self, packets: u64) -> [u64; 3] {
             self.wanted += packets * self.meter.each;
             self.now_ns += STEP_NS;
-            self.meter.poll(self.wanted, self.now_ns).unwrap()
+            let need = self.meter.poll(self.wanted, self.now_ns, BUDGET).unwrap();
+            [need.least, need.usual, need.most].map(Share::in_billionths)
         }
     }
 
@@ -142,17 +145,13 @@ mod tests {
     fn a_rise_counts_at_once_and_a_fall_within_two_seconds() {
         let mut key = Key::new(1);
         for _ in 0..11 {
-            assert_eq!(key.poll(200).usual, 1_125);
+            assert_eq!(key.poll(200)[1], 1_125);
         }
         key.poll(1_000);
-        assert_eq!(key.poll(1_000).usual, 5_625);
+        assert_eq!(key.poll(1_000)[1], 5_625);
         let demands: Vec<_> = (0..12).map(|_| key.poll(0)).collect();
-        assert!(demands.is_sorted_by(|one, next| one.usual >= next.usual));
-        let none = Demand {
-            least: 0,
-            usual: 0,
-            most: 3,
-        };
+        assert!(demands.is_sorted_by(|one, next| one[1] >= next[1]));
+        let none = [0, 0, 3];
         assert_eq!(demands[9..], [none; 3]);
         // New counters.
         key.wanted = 0;
@@ -169,7 +168,7 @@ mod tests {
             key.poll(370);
         }
         let demands: Vec<_> = (0..10).map(|_| key.poll(200)).collect();
-        assert_eq!(demands[9].usual, 1_125);
+        assert_eq!(demands[9][1], 1_125);
     }
 
     /// Packets of one rate, evenly or at random, keep a demand within its bounds.
@@ -184,11 +183,11 @@ mod tests {
                 sent += new;
                 let at_random = (0..200).filter(|_| rng.u64(0..1_000) < per_second).count();
                 let demands = [even.poll(new), random.poll(at_random as u64)];
-                for ((demand, told), changes) in
+                for (([least, usual, most], told), changes) in
                     demands.into_iter().zip(&mut told).zip(&mut changes)
                 {
-                    if !(demand.least..=demand.most).contains(told) {
-                        (*told, *changes) = (demand.usual, *changes + 1);
+                    if !(least..=most).contains(told) {
+                        (*told, *changes) = (usual, *changes + 1);
                     }
                 }
             }
