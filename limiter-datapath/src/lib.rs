@@ -7,6 +7,3 @@ mod standing_of;
 pub mod state;
 
 pub use standing_of::PrefixStanding;
-
-/// The log target of this crate's events.
-pub const LOG_TARGET: &str = env!("CARGO_CRATE_NAME");

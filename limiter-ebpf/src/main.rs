@@ -93,7 +93,9 @@ fn run<const FRAGS: bool>(context: &XdpContext) -> u32 {
     // The entry charges no bucket, so the strategies of the limits do not matter.
     match stages::pipeline::<false, MAX_LIMITS>().enter(&frame, scratch) {
         EntryOutcome::Decided(verdict) => finish(context, carried, &verdict),
-        EntryOutcome::Banned => stages::hand_over::<FRAGS>(context, Stage::Banned, scratch.traffic()),
+        EntryOutcome::Banned => {
+            stages::hand_over::<FRAGS>(context, Stage::Banned, scratch.traffic())
+        }
         EntryOutcome::Undecided => {
             match Stage::first(tables::MapTables.features(), scratch.verdict().matched) {
                 Some(stage) => stages::hand_over::<FRAGS>(context, stage, scratch.traffic()),

@@ -16,4 +16,6 @@ pub mod policy;
 pub mod prefix;
 pub mod secrets;
 mod target;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod text;

@@ -13,14 +13,21 @@ use syn::{Attribute, Item, ItemUse, Macro, UseTree, Visibility, visit::Visit};
 use crate::workspace;
 
 /// The crates with files in layers.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 15] = [
     "limiter-capture",
     "limiter-common",
     "limiter-ebpf",
     "limiter-names",
     "limiter-policy",
     "limiter-datapath",
+    "limiter-daemon",
+    "limiter-host",
+    "limiter-offline",
+    "limiter-protocol",
+    "limiter-report",
+    "limiter-reputation",
     "limiter-userspace",
+    "limiter-web",
     "dev/bench",
 ];
 

@@ -13,8 +13,8 @@ use limiter_policy::config::AttachMode;
 use super::{
     DatapathError, ProgramHolder,
     clock::wall_clock_now,
-    instance::STATICS,
     interface::{Interface, Kind},
+    interface_facts::STATICS,
     link::{AttachedMode, Link},
     log::LogForwarder,
     map,

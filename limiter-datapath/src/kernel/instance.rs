@@ -25,7 +25,7 @@ pub use self::testing::VerifierCost;
 use super::{
     DatapathError, Settings, array,
     buckets::BucketSizes,
-    interface_facts::FactSlot,
+    interface_facts::{FactSlot, STATICS},
     map,
     maps::SharedMaps,
     pinned_maps::PinnedMaps as _,
@@ -42,8 +42,6 @@ const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
 const TRIAL_ROOM: &str = "TRIAL_ROOM";
 const TRIAL_TCP_STATE: &str = "TRIAL_TCP_STATE";
 const TRIAL_VERDICT: &str = "TRIAL_VERDICT";
-/// The map of the object's writable statics.
-pub(super) const STATICS: &str = ".bss";
 
 /// `XDP_DROP`, `XDP_PASS` and `XDP_TX`, from linux/bpf.h.
 const XDP_DROP: u32 = 1;

@@ -8,6 +8,9 @@ use limiter_common::attachment_facts::{AttachmentFacts, NO_INTERFACE, ProgramFac
 
 use super::pod::InMap;
 
+/// The map of the object's writable statics.
+pub(super) const STATICS: &str = ".bss";
+
 /// The facts in a program that this process has loaded.
 #[derive(Debug)]
 struct SharedFacts {

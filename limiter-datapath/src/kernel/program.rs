@@ -13,8 +13,13 @@ use aya::{
 use limiter_common::attachment_facts::AttachmentFacts;
 
 use super::{
-    DatapathError, grace::wait_for_running_programs, instance::STATICS, interface_facts::FactSlot,
-    map, pod::PlainBytes, stages::Stages, syscall,
+    DatapathError,
+    grace::wait_for_running_programs,
+    interface_facts::{FactSlot, STATICS},
+    map,
+    pod::PlainBytes,
+    stages::Stages,
+    syscall,
 };
 
 /// A program, for one of its interfaces. The kernel keeps it and its maps for as long as a descriptor, link or pin holds it.

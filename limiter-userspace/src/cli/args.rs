@@ -14,9 +14,9 @@ use clap::{
 };
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
 use limiter_policy::policy::{DnsName, Question, RequestedName};
+use limiter_protocol::control::DEFAULT_SOCKET;
 
 use super::parse::{self, ParsedValue};
-use crate::control::DEFAULT_SOCKET;
 
 /// The default configuration file, without an argument or a variable of the environment.
 const DEFAULT_CONFIG: &str = "/etc/limiter/limiter.yaml";

@@ -3,13 +3,13 @@
 use std::io::Write as _;
 
 use clap::Args;
+use limiter_protocol::{Confirm, ConfirmedPolicy};
 use serde_json::json;
 
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
 };
-use crate::protocol::{Confirm, ConfirmedPolicy};
 
 #[derive(Debug, Args)]
 pub(super) struct ConfirmArgs {

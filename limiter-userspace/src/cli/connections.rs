@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use clap::Args;
+use limiter_protocol::{KeyList, KeyQuery};
+use limiter_report::render::{ago, count, counted, table_without};
 
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
-    render::{ago, count, counted, table_without},
 };
-use crate::protocol::{KeyList, KeyQuery};
 
 /// The most rows: the keys that the daemon keeps for the most limits on connections.
 const MOST_ROWS: i64 = 160;
@@ -98,7 +98,7 @@ fn headline(list: &KeyList) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{KeyStatus, OpenByLimit};
+    use limiter_protocol::{KeyStatus, OpenByLimit};
 
     fn list(keys: &[(&str, &str, u64, u64, Option<u64>)]) -> KeyList {
         let keys = keys

@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use limiter_daemon::MapCall;
 use limiter_datapath::kernel::{Adoption, Datapath, interface, pins::Pins, preflight};
+use limiter_protocol::control::client::{self, ClientError};
 
 use super::args::ReadArgs;
-use crate::{
-    control::client::{self, ClientError},
-    daemon::MapCall,
-};
 
 impl ReadArgs {
     /// Asks the daemon or, if none runs, answers from pinned maps.

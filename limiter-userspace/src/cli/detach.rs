@@ -10,15 +10,15 @@ use std::{
 use anyhow::bail;
 use clap::Args;
 use limiter_datapath::kernel::pins::Pins;
+use limiter_protocol::{
+    Detach,
+    control::client::{ClientError, send_request},
+};
 use serde_json::json;
 
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
-};
-use crate::{
-    control::client::{ClientError, send_request},
-    protocol::Detach,
 };
 
 /// The timeout for the daemon's end, which covers a hanging disk with its state file.

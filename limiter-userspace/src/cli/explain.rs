@@ -1,25 +1,21 @@
 //! `limiter explain`.
 
-mod answers;
-mod exempt;
-mod headline;
-mod limits;
-
 use std::{io::Write, net::IpAddr};
 
 use clap::Args;
-use limiter_policy::{lists::Extents, text::short};
+use limiter_policy::text::short;
+use limiter_protocol::{Explain, Explanation, LastDrop};
+use limiter_report::{
+    explanation::{answers, headline, last_drop_lines, limits, summary},
+    render::{duration, hits},
+    sieves, standing,
+};
 
-pub(crate) use self::{answers::answers, headline::headline};
 use super::{
     args::{OutputArgs, ReadArgs, RequestedNameArgs, ToArgs},
-    lists::consequences,
     output::{print_json, stdout},
     parse::{self, ParsedValue},
-    render::{ago, at_least, duration, hits},
-    sieve, standing,
 };
-use crate::protocol::{Explain, Explanation, LastDrop, dropper};
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -89,27 +85,9 @@ fn print_rest(out: &mut impl Write, explanation: &Explanation) -> anyhow::Result
         writeln!(out)?;
     }
     for sieve in &explanation.sieves {
-        writeln!(out, "{}", sieve::explanation_text(sieve))?;
+        writeln!(out, "{}", sieves::explanation_text(sieve))?;
     }
     print_last_drop(out, explanation.last_drop.as_ref())
-}
-
-/// Describes the treatment before any limit: the effect of lists, or that nothing applies.
-pub(crate) fn summary(explanation: &Explanation) -> Vec<String> {
-    let lists = explanation.lists.lists.iter();
-    let idle = lists.filter(|found| found.used_by.is_empty());
-    let idle = idle.map(|found| format!("on list {}, which nothing uses", found.list));
-    let mut lines: Vec<String> = idle.chain(consequences(&explanation.lists)).collect();
-    if explanation.lists.listing == Extents::default() && explanation.limits.is_empty() {
-        let passes = if explanation.bans.is_empty() {
-            ", every packet passes"
-        } else {
-            ""
-        };
-        lines.push(format!("no limit applies{passes}"));
-    }
-    lines.extend(exempt::own_connections(explanation));
-    lines
 }
 
 /// Prints a line for each ban that contains the address; bans come before all limits.
@@ -142,19 +120,4 @@ fn print_last_drop(out: &mut impl Write, last_drop: Option<&LastDrop>) -> anyhow
         writeln!(out, "\n{when} ({how_often})")?;
     }
     Ok(())
-}
-
-/// Describes the last drop of an address, and the number of its drops.
-pub(crate) fn last_drop_lines(last: &LastDrop) -> [String; 2] {
-    let when = format!(
-        "last drop: {} by {}",
-        ago(last.last_drop_ago_ns),
-        dropper(&last.limit, last.sieve.as_deref())
-    );
-    let how_often = format!(
-        "its drops: {}, the first {}",
-        at_least(last.drops, last.lower_bound),
-        ago(last.first_drop_ago_ns),
-    );
-    [when, how_often]
 }

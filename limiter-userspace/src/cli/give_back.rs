@@ -2,13 +2,15 @@
 
 use std::io::Write;
 
+use limiter_daemon::MapCall;
+use limiter_protocol::ResetList;
+use limiter_report::render::{count, counted, table_without};
+
 use super::{
     args::{OutputArgs, ReadArgs},
     conversation::respond,
     output::{print_json, stdout},
-    render::{count, counted, table_without},
 };
-use crate::{daemon::MapCall, protocol::ResetList};
 
 /// Resets buckets or gives tokens back, through the daemon or in the pinned maps, and prints the result.
 pub(super) fn give_back<C: MapCall<Response = ResetList>>(

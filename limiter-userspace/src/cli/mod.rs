@@ -2,7 +2,6 @@
 
 mod args;
 mod bans;
-pub(crate) mod capacity;
 mod check;
 mod completions;
 mod confirm;
@@ -22,13 +21,11 @@ mod parse;
 mod pinned;
 mod refund;
 mod reload;
-pub(crate) mod render;
 mod repeat;
 mod replay;
 mod reset;
 mod run;
 pub(crate) mod sieve;
-pub(crate) mod standing;
 mod stats;
 pub(crate) mod status;
 mod stream;

@@ -3,14 +3,14 @@
 use std::{io::Write, time::Duration};
 
 use clap::Args;
+use limiter_protocol::{Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery};
+use limiter_report::render::{ago, at_least, count, nanoseconds, table_without};
 
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
     parse::interval,
-    render::{ago, at_least, count, nanoseconds, table_without},
 };
-use crate::protocol::{Grouping, MAX_OFFENDERS, OffenderList, OffenderQuery};
 
 #[derive(Debug, Args)]
 pub(super) struct OffendersArgs {

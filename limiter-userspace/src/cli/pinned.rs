@@ -11,12 +11,12 @@ use limiter_datapath::kernel::{
     Datapath, ProgramHolder, interface,
     pins::{Pins, PinsError},
 };
+use limiter_protocol::{
+    Call,
+    control::client::{self, ClientError},
+};
 
 use super::{args::ReadArgs, conversation::adopt};
-use crate::{
-    control::client::{self, ClientError},
-    protocol::Call,
-};
 
 /// How long another process may hold the pins: a starting daemon takes them before it answers.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 
 use clap::Args;
+use limiter_protocol::RefundQuery;
 
 use super::{
     args::{OutputArgs, ReadArgs, RequestedNameArgs, ToArgs},
     give_back::give_back,
     parse::{self, ParsedValue},
 };
-use crate::protocol::RefundQuery;
 
 #[derive(Debug, Args)]
 pub(super) struct RefundArgs {

@@ -3,13 +3,13 @@
 use std::io::Write as _;
 
 use clap::Args;
+use limiter_protocol::{Reload, ReloadResult, SettingDiff};
+use limiter_report::render::{counted, duration};
 
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
-    render::{counted, duration},
 };
-use crate::protocol::{Reload, ReloadResult, SettingDiff};
 
 #[derive(Debug, Args)]
 pub(super) struct ReloadArgs {

@@ -2,13 +2,13 @@
 
 use anyhow::bail;
 use clap::{ArgGroup, Args};
+use limiter_protocol::{BucketSelector, ResetQuery};
 
 use super::{
     args::{OutputArgs, ReadArgs, RequestedNameArgs, ToArgs},
     give_back::give_back,
     parse::{self, ParsedValue},
 };
-use crate::protocol::{BucketSelector, ResetQuery};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("one of them").required(true).multiple(true)

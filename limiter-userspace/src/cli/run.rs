@@ -7,21 +7,22 @@ use clap::{
     Args, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser as _},
 };
+use limiter_daemon as daemon;
+use limiter_daemon::{
+    Exporters, Options, incidents,
+    logging::{self, Format, FormatChoice},
+};
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
 use limiter_policy::{
     config::{AttachMode, duration},
     interface::InterfaceName,
 };
+use limiter_web::{metrics, page};
 use tracing::{Level, error};
 
 use super::{
     args::{ConfigArgs, ControlArgs},
     output::fail,
-};
-use crate::{
-    daemon::{self, Exporters, Options, incidents},
-    logging::{self, Format, FormatChoice},
-    metrics, page,
 };
 
 /// The log levels, the least verbose first.

@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, io::Write as _};
 
 use clap::Args;
+use limiter_protocol::{
+    LimitStatus, QueueStatus, Status, StatusQuery,
+    sieves::{EVERYTHING, SieveBrief},
+};
 
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
-};
-use crate::protocol::{
-    LimitStatus, QueueStatus, Status, StatusQuery,
-    sieves::{EVERYTHING, SieveBrief},
 };
 
 #[derive(Debug, Args)]
@@ -105,7 +105,7 @@ mod tests {
     use limiter_policy::policy::{FlatMetrics, Mode};
 
     use super::*;
-    use crate::protocol::testing;
+    use limiter_protocol::testing;
 
     #[test]
     fn names_are_those_of_traffic_server_and_our_own() {

@@ -3,7 +3,7 @@
 use limiter_common::{counters::LimitTraffic, strategy::Strategy};
 use limiter_policy::policy::Mode;
 
-use super::render::{count, table_without};
+use limiter_report::render::{count, table_without};
 
 pub(super) struct LimitRow {
     pub(super) name: String,

@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use limiter_userspace::capacity::HostFiles;
+use limiter_host::capacity::HostFiles;
 use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
 use serde_json::Value;
 use testbed::{

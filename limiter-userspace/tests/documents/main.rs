@@ -1,6 +1,7 @@
 //! Checks the documents' statements about the code.
 
 mod commands;
+mod crates;
 mod links;
 mod messages;
 mod pages;

@@ -121,7 +121,14 @@ fn all() -> Vec<String> {
         "limiter-datapath",
         "limiter-fleet",
         "limiter-fleet-store",
+        "limiter-daemon",
+        "limiter-host",
+        "limiter-offline",
+        "limiter-protocol",
+        "limiter-report",
+        "limiter-reputation",
         "limiter-userspace",
+        "limiter-web",
     ];
     let sources = names
         .iter()

@@ -14,9 +14,11 @@ use limiter_common::{
 };
 use limiter_policy::policy::CompiledPolicy;
 
-use super::{ClockSource, Constants, Instance, STATICS};
+use super::{ClockSource, Constants, Instance};
 use crate::kernel::{
-    DatapathError, Settings, SharedMaps, SourceMaps, array, monotonic_now,
+    DatapathError, Settings, SharedMaps, SourceMaps, array,
+    interface_facts::STATICS,
+    monotonic_now,
     object::{PROGRAM_CHANGE_SOURCE, PROGRAM_HANDSHAKES, PROGRAM_ORDER, PROGRAM_RECOUNT},
     pinned_maps::PinnedMaps as _,
     stages::Frames,

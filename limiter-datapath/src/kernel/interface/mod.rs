@@ -11,7 +11,8 @@ use futures_util::TryStreamExt as _;
 use limiter_common::{counters::MAX_INTERFACES, packet::Link};
 use limiter_policy::interface::{self, InterfaceName};
 use rtnetlink::packet_route::link::{
-    InfoData, InfoIpVlan, InfoKind, IpVlanMode, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, LinkXdp, Prop,
+    InfoData, InfoIpVlan, InfoKind, IpVlanMode, LinkAttribute, LinkInfo, LinkLayerType,
+    LinkMessage, LinkXdp, Prop,
 };
 use thiserror::Error;
 

@@ -5,19 +5,17 @@ use std::{fmt::Write as _, io::Write as _};
 use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
+use limiter_host::guard;
 use limiter_policy::text::short;
+use limiter_protocol::bans::{BanChange, BanChanges, BanOutcome, BanRequest, BanResults};
+use limiter_report::render::duration;
 use serde_json::json;
 
 use super::{ENDS_WITH_DAEMON, change::change, parse, stream, terms::Terms};
-use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        output::{print_json, stdout},
-        parse::{ParsedValue, values_with_warnings},
-        render::duration,
-    },
-    guard,
-    protocol::bans::{BanChange, BanChanges, BanOutcome, BanRequest, BanResults},
+use crate::cli::{
+    args::{OutputArgs, ReadArgs},
+    output::{print_json, stdout},
+    parse::{ParsedValue, values_with_warnings},
 };
 
 #[derive(Debug, Args)]

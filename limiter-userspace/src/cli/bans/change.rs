@@ -1,18 +1,16 @@
 //! Changes bans through the daemon or, if none runs, in the pinned maps.
 
+use limiter_daemon as daemon;
 use limiter_datapath::kernel::Datapath;
+use limiter_host::guard::{GuardProbe, ProtectedAddresses};
 use limiter_policy::policy::bans::Origin;
-
-use crate::{
-    cli::args::ReadArgs,
+use limiter_protocol::{
+    LiftBans,
+    bans::{BanChanges, BanResults},
     control::client::ClientError,
-    daemon,
-    guard::{GuardProbe, ProtectedAddresses},
-    protocol::{
-        LiftBans,
-        bans::{BanChanges, BanResults},
-    },
 };
+
+use crate::cli::args::ReadArgs;
 
 pub(super) fn change(read: &ReadArgs, wanted: &BanChanges) -> anyhow::Result<BanResults> {
     let pinned = |datapath: &Datapath| {

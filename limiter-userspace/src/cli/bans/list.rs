@@ -9,16 +9,14 @@ use std::{
 use clap::Args;
 use ipnet::IpNet;
 use limiter_policy::{policy::bans::Origin, text::short};
+use limiter_protocol::bans::{BanStatus, BansQuery};
+use limiter_report::render::{GAP, count, counted, duration, terminal_width};
 use serde::Serialize;
 
-use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        output::{stdout, stdout_of_json},
-        parse::{self, ParsedValue},
-        render::{GAP, count, counted, duration, terminal_width},
-    },
-    protocol::bans::{BanStatus, BansQuery},
+use crate::cli::{
+    args::{OutputArgs, ReadArgs},
+    output::{stdout, stdout_of_json},
+    parse::{self, ParsedValue},
 };
 
 #[derive(Debug, Args)]

@@ -3,11 +3,9 @@
 use ipnet::IpNet;
 use limiter_fleet::bans::LONGEST_MS;
 use limiter_policy::config::duration::{self, InvalidDuration};
+use limiter_protocol::bans::BanReason;
 
-use crate::{
-    cli::parse::{ParsedValue, prefix},
-    protocol::bans::BanReason,
-};
+use crate::cli::parse::{ParsedValue, prefix};
 
 /// A ban this long or longer, in nanoseconds, has no end: programs express "for ever" by the largest number
 /// they have, and nodes of a fleet accept no later end.

@@ -2,9 +2,10 @@
 
 use clap::Args;
 use limiter_policy::policy::bans::Origin;
+use limiter_protocol::bans::BanReason;
 
 use super::parse::{self, BanLength};
-use crate::{cli::parse::ParsedValue, protocol::bans::BanReason};
+use crate::cli::parse::ParsedValue;
 
 /// The defaults for all bans that do not give their own.
 #[derive(Clone, Debug, Default, Args)]

@@ -6,20 +6,18 @@ use anyhow::{Context as _, bail};
 use clap::{ArgGroup, Args};
 use ipnet::IpNet;
 use limiter_policy::{policy::bans::Origin, text::short};
+use limiter_protocol::bans::{BanChange, BanChanges, BanOutcome, UnbanRequest};
+use limiter_report::render::counted;
 use serde_json::json;
 
 use super::{
     change::{change, lift_all},
     parse,
 };
-use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        output::{print_json, stdout},
-        parse::{ParsedValue, values_with_warnings},
-        render::counted,
-    },
-    protocol::bans::{BanChange, BanChanges, BanOutcome, UnbanRequest},
+use crate::cli::{
+    args::{OutputArgs, ReadArgs},
+    output::{print_json, stdout},
+    parse::{ParsedValue, values_with_warnings},
 };
 
 #[derive(Debug, Args)]

@@ -2,12 +2,10 @@
 
 use std::io::Write;
 
+use limiter_host::capacity::{Kind, LossFilter};
 use limiter_policy::policy::{Limit, Policy};
 
-use crate::{
-    capacity::{Kind, LossFilter},
-    cli::render::count,
-};
+use limiter_report::render::count;
 
 /// Prints a line for each limit with an automatic rate.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
@@ -46,7 +44,7 @@ fn line(limit: &Limit) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::total;
+    use limiter_policy::testing::total;
 
     #[track_caller]
     fn check(more: &str, by: &str) {

@@ -7,7 +7,7 @@ use limiter_policy::{
     text::period,
 };
 
-use crate::cli::render::{count, table_without};
+use limiter_report::render::{count, table_without};
 
 /// This column is shown if a limit does not ban all sources.
 const ONLY: usize = 8;

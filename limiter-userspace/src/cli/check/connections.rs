@@ -4,10 +4,10 @@
 use std::io::Write as _;
 
 use limiter_common::limit::Cost;
+use limiter_host::{forwarding, netlink::conntrack::host};
 use limiter_policy::policy::{CountedConnections, Limit, Mode, Policy, configured_name};
 
 use super::super::output::stderr;
-use crate::{forwarding, netlink::conntrack::host};
 
 pub(super) fn warn(policy: &Policy) {
     if policy.connections == CountedConnections::Tracked

@@ -3,15 +3,12 @@
 use std::io::Write;
 
 use limiter_policy::{config::Config, policy::diff::Diff};
+use limiter_protocol::{PolicyQuery, SettingDiff, StatusQuery, control::settings};
 use serde::Serialize;
 
-use crate::{
-    cli::{
-        args::ReadArgs,
-        output::{print_json, stdout},
-    },
-    control::settings,
-    protocol::{PolicyQuery, SettingDiff, StatusQuery},
+use crate::cli::{
+    args::ReadArgs,
+    output::{print_json, stdout},
 };
 
 #[derive(Serialize)]

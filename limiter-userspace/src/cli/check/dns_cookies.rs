@@ -61,7 +61,7 @@ fn counts_queries(limit: &Limit, port: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::policy;
+    use limiter_policy::testing::policy;
 
     fn warnings_of(limit: &str, others_can_read: bool) -> Vec<String> {
         let mut policy = policy(&format!(

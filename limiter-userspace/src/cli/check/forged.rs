@@ -1,8 +1,9 @@
 //! Warns of limits that ban sources which anybody can forge.
 
+use limiter_host::guard::forged;
 use limiter_policy::policy::Policy;
 
-use crate::{cli::output, guard::forged};
+use crate::cli::output;
 
 pub(super) fn warn(policy: &Policy) {
     for ban in forged::bans(policy) {

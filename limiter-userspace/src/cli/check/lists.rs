@@ -9,12 +9,10 @@ use limiter_policy::{
     lists::{Bounds, Coverage, FeedReport},
     policy::{List, ListUse, Overlap, Policy, Purpose},
 };
+use limiter_report::render::{count, table};
 use serde::Serialize;
 
-use crate::cli::{
-    output,
-    render::{count, table},
-};
+use crate::cli::output;
 
 /// The lists of a configuration, and where they overlap.
 #[derive(Serialize)]
@@ -171,7 +169,7 @@ fn addresses(number: u128) -> String {
 #[cfg(test)]
 mod tests {
     use super::wide;
-    use crate::testing;
+    use limiter_policy::testing;
 
     #[track_caller]
     fn check(uses: &str, expected: &[&str]) {

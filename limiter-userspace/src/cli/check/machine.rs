@@ -3,17 +3,17 @@
 use std::io::Write as _;
 
 use limiter_datapath::kernel::interface;
+use limiter_host::{
+    fit::{self, SkippedInterface},
+    guard::{self, CountedPeer},
+    syn_cookies,
+};
 use limiter_policy::{
     config::{AttachMode, Config},
     interface::names,
 };
 
 use super::super::output::{self, stderr};
-use crate::{
-    fit::{self, SkippedInterface},
-    guard::{self, CountedPeer},
-    syn_cookies,
-};
 
 /// Warns on stderr of sessions and hosts that the policy would lock out of this machine, and of SYN cookies
 /// that the machine does not make. Returns the machine's peers with replies that limits count.

@@ -27,6 +27,7 @@ use limiter_common::{
     strategy::{Strategy, gcra::Gcra},
 };
 use limiter_datapath::kernel::possible_cpus;
+use limiter_host::guard::CountedPeer;
 use limiter_policy::{
     config::{self, Config},
     policy::{
@@ -34,15 +35,15 @@ use limiter_policy::{
         StandingSettings, id_text,
     },
 };
+use limiter_protocol::FleetBrief;
+use limiter_report::render::{count, counted, duration, table_without};
 use serde::Serialize;
 
 use self::{lists::CheckedLists, sieves::CheckedSieve};
 use super::{
     args::{ConfigArgs, OutputArgs, ReadArgs},
     output::{print_json, stdout},
-    render::{count, counted, duration, table_without},
 };
-use crate::{guard::CountedPeer, protocol::FleetBrief};
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {

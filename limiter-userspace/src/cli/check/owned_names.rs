@@ -31,7 +31,7 @@ fn unused(policy: &Policy) -> impl Iterator<Item = (&'static str, &'static str)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::policy;
+    use limiter_policy::testing::policy;
 
     #[test]
     fn names_that_nothing_uses() {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::guard::CountedPeer;
+use limiter_host::guard::CountedPeer;
 
 /// The most peers to print.
 const SHOWN: usize = 10;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use limiter_policy::policy::{Limit, Policy};
 
-use crate::cli::render::{count, duration};
+use limiter_report::render::{count, duration};
 
 /// Prints a line for each limit with a queue.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {

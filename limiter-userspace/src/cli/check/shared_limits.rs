@@ -5,7 +5,7 @@ use std::io::Write;
 use limiter_common::limit::IdFormat;
 use limiter_policy::policy::{Limit, Policy};
 
-use crate::cli::render::counted;
+use limiter_report::render::counted;
 
 /// Prints a line for each limit with a shared budget.
 pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()> {
@@ -33,7 +33,7 @@ fn line(limit: &Limit) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::total;
+    use limiter_policy::testing::total;
 
     #[test]
     fn what_is_told() {

@@ -4,15 +4,11 @@ use std::io::Write;
 
 use limiter_common::limit::Cost;
 use limiter_policy::policy::{ForgeryReason, Limit, Mode, PermaBlock, Policy, PressureOf};
+use limiter_report::render::{count, number, table};
+use limiter_reputation::pressure::Threshold;
 use serde::Serialize;
 
-use crate::{
-    cli::{
-        output,
-        render::{count, number, table},
-    },
-    reputation::pressure::Threshold,
-};
+use crate::cli::output;
 
 #[derive(Serialize)]
 pub(super) struct CheckedSieve<'a> {
@@ -178,7 +174,7 @@ pub(super) fn print(out: &mut impl Write, sieves: &[CheckedSieve<'_>]) -> anyhow
 #[cfg(test)]
 mod tests {
     use super::warnings;
-    use crate::testing;
+    use limiter_policy::testing;
 
     #[track_caller]
     fn check(limit: &str, sieve: &str, expected: &[&str]) {

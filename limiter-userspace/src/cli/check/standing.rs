@@ -11,11 +11,9 @@ use limiter_common::{
 use limiter_policy::policy::{
     ExhaustibleLimit, FORGED_SOURCES, Limit, Mode, Policy, Rate, Reserve, Step, configured_name,
 };
+use limiter_report::render::{count, duration, table};
 
-use crate::cli::{
-    output,
-    render::{count, duration, table},
-};
+use crate::cli::output;
 
 /// Clients send more than this at once: a smaller reserve does not hold it.
 const LEAST_TOKENS: u64 = 100;
@@ -209,7 +207,7 @@ fn row(limit: &Limit, reserve: &Reserve, rate: Option<Rate>) -> [String; 6] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::policy;
+    use limiter_policy::testing::policy;
 
     #[track_caller]
     fn check(configuration: &str, expected: &[&str]) {

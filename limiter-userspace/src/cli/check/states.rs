@@ -4,10 +4,10 @@
 use std::io::Write as _;
 
 use limiter_common::packet::TcpState;
+use limiter_host::forwarding;
 use limiter_policy::policy::{Limit, Mode, Policy, configured_name};
 
 use super::super::output::stderr;
-use crate::forwarding;
 
 pub(super) fn warn(policy: &Policy) {
     let Some(setting) = forwarding::setting() else {

@@ -7,13 +7,11 @@ use std::{
 };
 
 use anyhow::bail;
+use limiter_protocol::EndPush;
 
-use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        output::{print_json, stdout},
-    },
-    protocol::EndPush,
+use crate::cli::{
+    args::{OutputArgs, ReadArgs},
+    output::{print_json, stdout},
 };
 
 /// The interval between requests to the leading node: a request holds only for a short time.

@@ -1,7 +1,6 @@
 //! `limiter fleet`.
 
 mod confirm;
-pub(crate) mod lines;
 mod push;
 mod status;
 

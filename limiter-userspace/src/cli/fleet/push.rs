@@ -18,17 +18,15 @@ use limiter_fleet::{
     rollout::{MOST_FILE, RolloutStage},
 };
 use limiter_policy::config::{check_pushed, duration};
+use limiter_protocol::{Call, EndPush, PushProgress, RolloutPlan, RolloutStatus};
+use limiter_report::render::nanoseconds;
 use tokio::{task::spawn_blocking, time::sleep};
 
 use self::shown::Progress;
-use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        output::{print_json, stdout},
-        render::nanoseconds,
-        repeat::{self, EndSignals},
-    },
-    protocol::{Call, EndPush, PushProgress, RolloutPlan, RolloutStatus},
+use crate::cli::{
+    args::{OutputArgs, ReadArgs},
+    output::{print_json, stdout},
+    repeat::{self, EndSignals},
 };
 
 /// The interval between queries of the state.

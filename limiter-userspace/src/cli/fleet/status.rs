@@ -2,14 +2,15 @@
 
 use std::io::Write;
 
-use super::lines;
-use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        output::{print_json, stdout},
-        render::{duration, table},
-    },
-    protocol::{FleetQuery, FleetStatus},
+use limiter_protocol::{FleetQuery, FleetStatus};
+use limiter_report::{
+    fleet,
+    render::{duration, table},
+};
+
+use crate::cli::{
+    args::{OutputArgs, ReadArgs},
+    output::{print_json, stdout},
 };
 
 pub(super) fn status(read: &ReadArgs, output: &OutputArgs) -> anyhow::Result<()> {
@@ -23,36 +24,36 @@ pub(super) fn status(read: &ReadArgs, output: &OutputArgs) -> anyhow::Result<()>
 fn print(out: &mut impl Write, status: &FleetStatus) -> anyhow::Result<()> {
     let fleet = &status.fleet;
     writeln!(out, "fleet {}, node {}", fleet.name, fleet.node)?;
-    writeln!(out, "{}", lines::store(status))?;
-    writeln!(out, "{}", lines::bans(status))?;
-    writeln!(out, "{}", lines::ban_counts(status))?;
+    writeln!(out, "{}", fleet::store(status))?;
+    writeln!(out, "{}", fleet::bans(status))?;
+    writeln!(out, "{}", fleet::ban_counts(status))?;
     if let Some(delay_ns) = status.delay_ns {
         writeln!(out, "last update under way for {}", duration(delay_ns))?;
     }
     if !status.shares.is_empty() {
-        writeln!(out, "{}", lines::sharing(status))?;
+        writeln!(out, "{}", fleet::sharing(status))?;
         let header = [
             "limit", "share", "wanted", "active", "rate", "burst", "problem",
         ];
-        let rows = lines::shares(status).into_iter();
+        let rows = fleet::shares(status).into_iter();
         writeln!(out, "{}", table(header, [1, 2, 3, 4, 5], rows))?;
     }
     for line in [
-        lines::sources(status),
-        lines::refused(status),
-        lines::pushes(status),
+        fleet::sources(status),
+        fleet::refused(status),
+        fleet::pushes(status),
     ]
     .iter()
     .flatten()
     {
         writeln!(out, "{line}")?;
     }
-    writeln!(out, "{}", lines::nodes_in_all(status))?;
+    writeln!(out, "{}", fleet::nodes_in_all(status))?;
     if status.nodes.is_empty() {
         return Ok(());
     }
     let header = ["node", "version", "policy", "heartbeat", "lag", "differs"];
-    let rows = lines::nodes(status).into_iter();
+    let rows = fleet::nodes(status).into_iter();
     writeln!(out, "{}", table(header, [], rows))?;
     Ok(())
 }
@@ -62,7 +63,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::protocol::{FleetBrief, FleetNode, FleetShare, FleetSources};
+    use limiter_protocol::{FleetBrief, FleetNode, FleetShare, FleetSources};
 
     fn shown(status: &FleetStatus) -> String {
         let mut out = Vec::new();

@@ -1,13 +1,13 @@
 //! Changes known sources through the daemon or, if none runs, in the pinned maps.
 
+use limiter_daemon as daemon;
 use limiter_policy::text::short;
-
-use crate::{
-    cli::args::ReadArgs,
+use limiter_protocol::{
     control::client::ClientError,
-    daemon,
-    protocol::known::{KnownChange, KnownChanges, KnownOutcome, KnownResults},
+    known::{KnownChange, KnownChanges, KnownOutcome, KnownResults},
 };
+
+use crate::cli::args::ReadArgs;
 
 pub(super) fn change(read: &ReadArgs, wanted: &KnownChanges) -> anyhow::Result<KnownResults> {
     read.change(wanted, |datapath| {

@@ -1,12 +1,12 @@
 //! Parses how long an operator trusts a source, from the command line or a stream.
 
 use limiter_policy::config::duration;
+use limiter_protocol::known::KnownChange;
 
 use crate::cli::{
     parse::{self, ParsedValue},
     stream::lines::word,
 };
-use crate::protocol::known::KnownChange;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const YEAR_NS: u64 = 365 * 86_400 * SECOND_NS;

@@ -8,13 +8,11 @@ use std::{
 use ipnet::IpNet;
 use limiter_common::standing::Standing;
 use limiter_policy::text::short;
+use limiter_protocol::{StandingExplanation, StandingReason, known::KnownList};
 
-use crate::{
-    cli::{
-        render::{ago, count, counted, duration, table},
-        standing::{reason_text, shortage_line},
-    },
-    protocol::{StandingExplanation, StandingReason, known::KnownList},
+use limiter_report::{
+    render::{ago, count, counted, duration, table},
+    standing::{reason_text, shortage_line},
 };
 
 /// Prints the number of known sources, and the newest.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use ipnet::IpNet;
 use limiter_policy::text::count;
+use limiter_protocol::known::{KnownChange, KnownChanges, KnownOutcome};
 use serde::Serialize;
 
 use super::{
@@ -11,12 +12,9 @@ use super::{
     change::{change, undone},
     parse,
 };
-use crate::{
-    cli::{
-        args::ReadArgs,
-        stream::{self, Applier, lines},
-    },
-    protocol::known::{KnownChange, KnownChanges, KnownOutcome},
+use crate::cli::{
+    args::ReadArgs,
+    stream::{self, Applier, lines},
 };
 
 /// Applies changes from stdin until it ends.

@@ -6,6 +6,8 @@ use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
 use limiter_policy::text::short;
+use limiter_protocol::known::{KnownChange, KnownChanges, KnownOutcome};
+use limiter_report::render::{count, duration};
 use serde_json::json;
 
 use super::{
@@ -13,14 +15,10 @@ use super::{
     change::{change, undone},
     parse, stream,
 };
-use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        output::{print_json, stdout},
-        parse::{ParsedValue, prefix, values_with_warnings},
-        render::{count, duration},
-    },
-    protocol::known::{KnownChange, KnownChanges, KnownOutcome},
+use crate::cli::{
+    args::{OutputArgs, ReadArgs},
+    output::{print_json, stdout},
+    parse::{ParsedValue, prefix, values_with_warnings},
 };
 
 #[derive(Debug, Args)]

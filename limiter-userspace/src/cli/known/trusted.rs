@@ -6,18 +6,16 @@ use std::{
 };
 
 use clap::Args;
+use limiter_protocol::{
+    KnownSourceQuery,
+    known::{KnownQuery, MAX_SHOWN},
+};
 
 use super::print;
-use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        output::{print_json, stdout},
-        parse::{self, ParsedValue},
-    },
-    protocol::{
-        KnownSourceQuery,
-        known::{KnownQuery, MAX_SHOWN},
-    },
+use crate::cli::{
+    args::{OutputArgs, ReadArgs},
+    output::{print_json, stdout},
+    parse::{self, ParsedValue},
 };
 
 #[derive(Debug, Args)]

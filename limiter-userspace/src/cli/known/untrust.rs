@@ -6,17 +6,15 @@ use anyhow::bail;
 use clap::Args;
 use ipnet::IpNet;
 use limiter_policy::text::short;
+use limiter_protocol::known::{KnownChange, KnownChanges, KnownOutcome};
+use limiter_report::render::count;
 use serde_json::json;
 
 use super::change::change;
-use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        output::{print_json, stdout},
-        parse::{self, ParsedValue, values_with_warnings},
-        render::count,
-    },
-    protocol::known::{KnownChange, KnownChanges, KnownOutcome},
+use crate::cli::{
+    args::{OutputArgs, ReadArgs},
+    output::{print_json, stdout},
+    parse::{self, ParsedValue, values_with_warnings},
 };
 
 #[derive(Debug, Args)]

@@ -5,15 +5,12 @@ use std::io::Write as _;
 use anyhow::bail;
 use clap::Args;
 use limiter_policy::lists::ListStatus;
+use limiter_protocol::{AcceptList, ListsQuery, control::client::send_request};
 use serde_json::json;
 
-use crate::{
-    cli::{
-        args::{ControlArgs, OutputArgs},
-        output::{print_json, stdout},
-    },
-    control::client::send_request,
-    protocol::{AcceptList, ListsQuery},
+use crate::cli::{
+    args::{ControlArgs, OutputArgs},
+    output::{print_json, stdout},
 };
 
 #[derive(Debug, Args)]

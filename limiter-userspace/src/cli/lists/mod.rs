@@ -4,19 +4,16 @@ mod accept;
 mod print;
 mod source;
 mod test;
-mod words;
 
 use std::io::Write as _;
 
 use clap::{Args, Subcommand};
 use limiter_datapath::kernel::wall_clock_now;
 use limiter_policy::lists::ListRecord;
+use limiter_protocol::ListsQuery;
 
-pub(crate) use self::print::list_warnings;
 use self::source::SourceArgs;
-pub(super) use self::words::consequences;
 use super::output::{print_json, stdout};
-use crate::protocol::ListsQuery;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]

@@ -2,10 +2,13 @@
 
 use std::io::Write;
 
-use limiter_policy::lists::{ListState, ListStatus};
+use limiter_policy::lists::ListStatus;
+use limiter_report::{
+    lists::list_warnings,
+    render::{count, duration, table},
+};
 
 use super::test::uses;
-use crate::cli::render::{count, duration, table};
 
 /// Prints a table of all lists, and the errors of their files.
 pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Result<()> {
@@ -47,27 +50,4 @@ pub(super) fn print(out: &mut impl Write, lists: &[ListStatus]) -> anyhow::Resul
         writeln!(out, "{line}")?;
     }
     Ok(())
-}
-
-/// Describes the errors of a list's files, one line each.
-pub(crate) fn list_warnings(list: &ListStatus) -> Vec<String> {
-    let mut lines = Vec::new();
-    for file in &list.files {
-        let path = file.report.path.display();
-        let age = file.age_ns.map_or_else(
-            || "of unknown age".to_owned(),
-            |ns| format!("{} old", duration(ns)),
-        );
-        match file.state {
-            ListState::Stale => lines.push(format!("STALE: {path} is {age}, but in force")),
-            ListState::Dropped => lines.push(format!("STALE: {path} is {age}, and not in force")),
-            ListState::Ok | ListState::Old => {}
-        }
-        if let Some(reason) = &file.report.kept_old {
-            lines.push(format!(
-                "NOT RENEWED: {path} {reason}; its previous content stays in force"
-            ));
-        }
-    }
-    lines
 }

@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use limiter_daemon::MapCall;
 use limiter_datapath::kernel::wall_clock_now;
 use limiter_policy::config::{self, Config};
 
-use crate::{
-    cli::args::{OutputArgs, ReadArgs},
-    daemon::MapCall,
-};
+use crate::cli::args::{OutputArgs, ReadArgs};
 
 /// Where the lists are read from.
 #[derive(Debug, Args)]

@@ -5,16 +5,15 @@ use std::io::Write as _;
 use clap::Args;
 use ipnet::IpNet;
 use limiter_policy::lists::{Extent, Findings, ListFinding, UseFinding};
+use limiter_protocol::TestLists;
+use limiter_report::lists::consequences;
+use limiter_report::render::{count, counted, table};
 use serde::Serialize;
 
-use super::{source::SourceArgs, words::consequences};
-use crate::{
-    cli::{
-        output::{print_json, stdout},
-        parse::{self, ParsedValue},
-        render::{count, counted, table},
-    },
-    protocol::TestLists,
+use super::source::SourceArgs;
+use crate::cli::{
+    output::{print_json, stdout},
+    parse::{self, ParsedValue},
 };
 
 #[derive(Debug, Args)]

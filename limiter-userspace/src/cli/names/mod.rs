@@ -5,10 +5,10 @@ mod print;
 use std::path::PathBuf;
 
 use clap::Args;
+use limiter_offline::names::{Collector, NameRow, Summary, UnreadRow};
 use serde::Serialize;
 
 use super::{args::OutputArgs, output::print_json, traffic_file};
-use crate::names::{Collector, NameRow, Summary, UnreadRow};
 
 #[derive(Debug, Args)]
 pub(super) struct NamesArgs {
@@ -41,7 +41,7 @@ struct Document {
 
 pub(super) fn names(args: &NamesArgs) -> anyhow::Result<()> {
     let mut capture = traffic_file::open(&args.capture)?;
-    let mut collector = Collector::new();
+    let mut collector = Collector::default();
     // Report the packets so far even if reading fails.
     let end = loop {
         match capture.next_packet() {

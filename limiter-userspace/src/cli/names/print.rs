@@ -2,13 +2,10 @@
 
 use std::io::Write as _;
 
-use crate::{
-    cli::{
-        output::stdout,
-        render::{count, counted, table},
-    },
-    names::Summary,
-};
+use limiter_offline::names::Summary;
+use limiter_report::render::{count, counted, table};
+
+use crate::cli::output::stdout;
 
 /// The longest name shown whole. Of a longer name the end is shown, which tells its owner.
 const LONGEST: usize = 40;

@@ -1,7 +1,8 @@
 //! The results of a replay besides packets.
 
+use limiter_offline::replay::ConnectionCounts;
+
 use super::sieves::SieveStates;
-use crate::replay::ConnectionCounts;
 
 /// The sieves and the connections at the end.
 pub(super) struct FinalState {

@@ -8,7 +8,7 @@ use limiter_policy::policy::{
     automatic::{AUTOMATIC_RATES, at_floor},
 };
 
-use crate::cli::render::count;
+use limiter_report::render::count;
 
 /// Holds every automatic rate at `rate`, within its bounds; without a value, at its floor.
 pub(super) fn assume(policy: &mut Policy, rate: Option<u64>) -> anyhow::Result<()> {
@@ -59,7 +59,7 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::total;
+    use limiter_policy::testing::total;
 
     #[test]
     fn at_the_floor_unless_told() {

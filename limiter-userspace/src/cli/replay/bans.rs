@@ -3,17 +3,15 @@
 use std::{collections::BTreeMap, io::Write};
 
 use limiter_common::limit::LimitId;
+use limiter_offline::replay::ReplayedBans;
 use limiter_policy::{
     policy::Policy,
     text::{period, short},
 };
+use limiter_report::render::{count, table};
 use serde::Serialize;
 
 use super::print::time;
-use crate::{
-    cli::render::{count, table},
-    replay::ReplayedBans,
-};
 
 /// The most bans to print.
 const SHOWN: usize = 20;

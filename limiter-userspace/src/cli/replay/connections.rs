@@ -2,12 +2,10 @@
 
 use std::io::Write;
 
+use limiter_offline::replay::ConnectionCounts;
 use serde::Serialize;
 
-use crate::{
-    cli::render::{count, counted},
-    replay::ConnectionCounts,
-};
+use limiter_report::render::{count, counted};
 
 /// The connections in the last line of JSON.
 #[derive(Serialize)]

@@ -7,6 +7,7 @@ use limiter_common::{
     reason::{Action, Reason},
     standing::Standing,
 };
+use limiter_offline::replay::{ReplayedBans, ReplayedPacket, Summary, limit_indices};
 use limiter_policy::policy::{KeyNames, Mode, Policy, bucket_id};
 use serde::{Serialize, Serializer};
 
@@ -14,7 +15,6 @@ use super::{
     at_end::FinalState, automatic, bans::Bans, connections::Connections, sieves::SieveEnd,
     standing::ProofCounts,
 };
-use crate::replay::{ReplayedBans, ReplayedPacket, Summary, limit_indices};
 
 #[derive(Serialize)]
 struct Packet<'a> {

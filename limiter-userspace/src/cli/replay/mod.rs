@@ -22,6 +22,10 @@ use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use limiter_common::limit::Cost;
 use limiter_datapath::kernel::{possible_cpus, preflight, wall_clock_now};
+use limiter_offline::replay::{
+    Replay, ReplayedBans, ReplayedPacket, Sources, Summary, Timeline, Usage,
+    engine::{Engine, KernelEngine, NativeEngine},
+};
 use limiter_policy::{
     config::{self, Config, Offenders},
     policy::{
@@ -34,10 +38,6 @@ use super::{
     args::{ConfigOption, OutputArgs},
     output::{stdout, stdout_of_json},
     traffic_file,
-};
-use crate::replay::{
-    Replay, ReplayedBans, ReplayedPacket, Sources, Summary, Timeline, Usage,
-    engine::{Engine, KernelEngine, NativeEngine},
 };
 
 /// The name of the single interface in a replay, as a capture names none: a limit on each interface has one

@@ -6,13 +6,11 @@ use limiter_common::{
     counters::Traffic,
     reason::{Action, Reason},
 };
+use limiter_offline::replay::{DroppedSource, Sources, Summary};
 use limiter_policy::policy::Policy;
+use limiter_report::render::{count, duration, table};
 
-use super::super::{
-    render::{count, duration, table},
-    traffic::{LimitRow, limits_table},
-};
-use crate::replay::{DroppedSource, Sources, Summary};
+use super::super::traffic::{LimitRow, limits_table};
 
 /// The most sources to name.
 const NAMED: usize = 10;

@@ -3,16 +3,14 @@
 use std::io::Write;
 
 use limiter_common::reason::Reason;
+use limiter_offline::replay::{PressureSummary, SieveReplay};
 use limiter_policy::policy::Policy;
+use limiter_protocol::sieves::SieveListStatus;
 use serde::Serialize;
 
-use super::super::{
+use limiter_report::{
     render::{count, counted, duration, nanoseconds, table},
-    sieve::lists_table,
-};
-use crate::{
-    protocol::sieves::SieveListStatus,
-    replay::{PressureSummary, SieveReplay},
+    sieves::lists_table,
 };
 
 /// The sieves' results, and the number of CPUs that sets their layout: another number means other shards.

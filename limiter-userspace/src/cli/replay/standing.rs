@@ -4,13 +4,13 @@ use std::{fs, io::Write, path::Path};
 
 use anyhow::{anyhow, bail};
 use limiter_common::standing::Standing;
+use limiter_offline::replay::{HandshakeCounts, Summary};
 use limiter_policy::{
     lists::{Format, parse},
     policy::{List, Policy},
 };
 
-use super::super::render::{count, counted, table};
-use crate::replay::{HandshakeCounts, Summary};
+use limiter_report::render::{count, counted, table};
 
 /// The name of the list of assumed known sources; no configuration can use it.
 const ASSUMED: &str = "--assume-known";
@@ -146,7 +146,7 @@ fn assumptions(known: ProofCounts) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::policy;
+    use limiter_policy::testing::policy;
 
     const RESERVING: &str = "standing: {ipv6-prefix: 48}\nlimits: {All: {id: total, cost: packets, \
                              burst: 900, count: 9, period: 1s, reserve: {unknown: 50%}}}";

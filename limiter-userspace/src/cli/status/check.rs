@@ -4,15 +4,13 @@ use std::{io::Write as _, process::ExitCode};
 
 use limiter_common::reason::{Action, Reason};
 use limiter_policy::text::one_line;
-
-use super::{
-    super::{args::ReadArgs, conversation::LostPolicy, output::stdout, render::counted},
+use limiter_protocol::{Status, StatusQuery, control::client::ClientError};
+use limiter_report::{
     health::{self, Level},
+    render::counted,
 };
-use crate::{
-    control::client::ClientError,
-    protocol::{Status, StatusQuery},
-};
+
+use super::super::{args::ReadArgs, conversation::LostPolicy, output::stdout};
 
 /// The exit code if the status is unknown.
 const UNKNOWN: u8 = 3;
@@ -74,7 +72,7 @@ fn line(status: &Status) -> (Level, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::testing::status;
+    use limiter_protocol::testing::status;
 
     #[track_caller]
     fn check_status(change: impl FnOnce(&mut Status), level: Level, text: &str) {

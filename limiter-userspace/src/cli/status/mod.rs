@@ -1,7 +1,6 @@
 //! `limiter status`.
 
 mod check;
-pub(crate) mod health;
 mod print;
 mod screen;
 mod watch;
@@ -10,13 +9,14 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::bail;
 use clap::Args;
+use limiter_protocol::StatusQuery;
+use limiter_report::health;
 
 use super::{
     args::{OutputArgs, ReadArgs},
     output::{print_json, stdout},
     parse::interval,
 };
-use crate::protocol::StatusQuery;
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {

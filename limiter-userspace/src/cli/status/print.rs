@@ -4,21 +4,19 @@ use std::io::Write;
 
 use limiter_common::reason::Reason;
 use limiter_policy::{config::Scope, lists::ListStatus};
-
-use super::{
-    super::{
-        capacity,
-        lists::list_warnings,
-        render::{count, counted, duration, table},
-        sieve, standing,
-        traffic::{LimitRow, limits_table},
-    },
-    health::why_detached,
-};
-use crate::protocol::{
+use limiter_protocol::{
     ConnectionsStatus, GuardStatus, InterfaceStatus, ServerNamesStatus, StandingStatus,
     StateStatus, Status,
 };
+use limiter_report::{
+    capacity,
+    health::why_detached,
+    lists::list_warnings,
+    render::{count, counted, duration, table},
+    sieves, standing,
+};
+
+use super::super::traffic::{LimitRow, limits_table};
 
 fn print_interface(out: &mut impl Write, interface: &InterfaceStatus) -> anyhow::Result<()> {
     let name = &interface.name;
@@ -159,7 +157,7 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
         )?;
     }
     for sieve in &status.sieves {
-        writeln!(out, "{}", sieve::line(sieve))?;
+        writeln!(out, "{}", sieves::line(sieve))?;
     }
     for list in &status.lists {
         print_list(out, list)?;

@@ -5,13 +5,12 @@ use std::{
     time::Duration,
 };
 
+use limiter_protocol::{Status, StatusQuery};
+
 use super::{StatusArgs, print::print, screen::Screen};
-use crate::{
-    cli::{
-        output::{print_json, stdout},
-        repeat::{self, EndSignals},
-    },
-    protocol::{Status, StatusQuery},
+use crate::cli::{
+    output::{print_json, stdout},
+    repeat::{self, EndSignals},
 };
 
 /// Shows the status until the user ends it, or the daemon is gone.

@@ -15,11 +15,11 @@ use std::{
 use anyhow::bail;
 use indicatif::{ProgressBar, ProgressStyle};
 use limiter_policy::text::one_line;
+use limiter_protocol::MAX_CHANGES;
 use serde::Serialize;
 
 use self::item::{Item, ItemNumber, Sink};
 use super::output::{print_json, stderr, stdout};
-use crate::protocol::MAX_CHANGES;
 
 /// How long to wait for more changes: at a thousand lines a second, a request per line costs the daemon ten
 /// times as much as a request per twenty lines.

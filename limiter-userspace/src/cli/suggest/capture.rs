@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use crate::{
-    cli::traffic_file,
-    suggest::{Frames, Host, Observation, Observer},
-};
+use limiter_offline::suggest::{Frames, Host, Observation, Observer};
+
+use crate::cli::traffic_file;
 
 /// Collects a capture's packets; also returns the error that ends them early, if any.
 pub(super) fn read(

@@ -3,18 +3,18 @@
 use std::{io::Write as _, path::Path};
 
 use limiter_datapath::kernel::{possible_cpus, wall_clock_now};
+use limiter_offline::{
+    replay::{Replay, engine::NativeEngine},
+    suggest::{Fit, Frames, Host, LimitFit, Verdicts, observing},
+};
 use limiter_policy::{config, policy::CompiledPolicy};
+use limiter_report::render::{count, table_without};
 use serde::Serialize;
 
 use super::wording::fraction;
-use crate::{
-    cli::{
-        output::{print_json, stdout},
-        render::{count, table_without},
-        traffic_file,
-    },
-    replay::{Replay, engine::NativeEngine},
-    suggest::{Fit, Frames, Host, LimitFit, Verdicts, observing},
+use crate::cli::{
+    output::{print_json, stdout},
+    traffic_file,
 };
 
 #[derive(Serialize)]

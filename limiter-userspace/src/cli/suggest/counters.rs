@@ -3,14 +3,13 @@
 
 use std::io::Write as _;
 
+use limiter_offline::suggest::LimitFit;
+use limiter_protocol::{LimitStatus, StatusQuery};
+
 use super::check::print;
-use crate::{
-    cli::{
-        args::ReadArgs,
-        output::{print_json, stdout},
-    },
-    protocol::{LimitStatus, StatusQuery},
-    suggest::LimitFit,
+use crate::cli::{
+    args::ReadArgs,
+    output::{print_json, stdout},
 };
 
 pub(super) fn judge(read: &ReadArgs, most_dropped: f64, json: bool) -> anyhow::Result<()> {

@@ -16,18 +16,14 @@ use futures_util::TryStreamExt as _;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use limiter_capture::{CapturedFrame, Packet};
 use limiter_datapath::kernel::interface::{self, Interface, InterfaceError};
+use limiter_offline::suggest::{Frames, Host, Observation, Observer};
+use limiter_report::render::{count, duration};
 use rtnetlink::packet_route::link::{LinkAttribute, LinkLayerType};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use socket2::{Domain, Protocol, SockAddr, SockAddrStorage, Socket, Type};
 use tokio::task::spawn_blocking;
 
-use crate::{
-    cli::{
-        render::{count, duration},
-        repeat::{self, EndSignals},
-    },
-    suggest::{Frames, Host, Observation, Observer},
-};
+use crate::cli::repeat::{self, EndSignals};
 
 /// More bytes than any frame that the kernel merges.
 const LONGEST: usize = 1 << 20;

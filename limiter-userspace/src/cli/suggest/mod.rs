@@ -14,6 +14,7 @@ use anyhow::bail;
 use clap::{ArgGroup, Args, ValueEnum};
 use ipnet::IpNet;
 use limiter_common::limit::Cost;
+use limiter_offline::suggest::{self, Host, Margin, Observation, Observer, Service, Suggestion};
 use serde::Serialize;
 
 use super::{
@@ -21,7 +22,6 @@ use super::{
     output::{print_json, stderr, stdout},
     parse::{ParsedValue, prefix, values_with_warnings},
 };
-use crate::suggest::{self, Host, Margin, Observation, Observer, Service, Suggestion};
 
 /// The MTU of links without a known one, in bytes.
 const ETHERNET_MTU: u32 = 1500;

@@ -1,11 +1,9 @@
 //! Phrases that the output uses in several places.
 
+use limiter_offline::suggest::Suggestion;
 use limiter_policy::text::one_line;
 
-use crate::{
-    cli::render::{count, counted, duration},
-    suggest::Suggestion,
-};
+use limiter_report::render::{count, counted, duration};
 
 /// Formats a fraction from 0 to 1 as a percentage.
 pub(super) fn fraction(fraction: f64) -> String {

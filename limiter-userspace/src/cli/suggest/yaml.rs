@@ -3,16 +3,14 @@
 use std::io::{self, Write};
 
 use limiter_common::limit::IdFormat;
+use limiter_offline::suggest::{Drops, Percentiles, Proposal, ServiceProposal, Suggestion, Terms};
 use limiter_policy::{
     policy::Mode,
     text::{one_line, period, visible_json},
 };
+use limiter_report::render::{count, duration};
 
 use super::wording::{fraction, summary};
-use crate::{
-    cli::render::{count, duration},
-    suggest::{Drops, Percentiles, Proposal, ServiceProposal, Suggestion, Terms},
-};
 
 /// The longest line of a comment, in characters.
 const WIDTH: usize = 100;

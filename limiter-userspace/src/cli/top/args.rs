@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
+use limiter_protocol::MAX_OFFENDERS;
 
 use super::order::Column;
-use crate::{
-    cli::{
-        args::{OutputArgs, ReadArgs},
-        offenders::RowsArgs,
-        parse::interval,
-    },
-    protocol::MAX_OFFENDERS,
+use crate::cli::{
+    args::{OutputArgs, ReadArgs},
+    offenders::RowsArgs,
+    parse::interval,
 };
 
 #[derive(Debug, Args)]

@@ -5,19 +5,17 @@ use std::fmt;
 use ipnet::IpNet;
 use limiter_common::ban::MAX_TEXT;
 use limiter_policy::text::short;
+use limiter_protocol::bans::BanStatus;
+use limiter_report::render::duration;
 
-use crate::{
-    cli::{
-        args::ReadArgs,
-        bans::{
-            ban::ban_one,
-            parse::{bannable, length, reason},
-            terms::Terms,
-            unban::unban_one,
-        },
-        render::duration,
+use crate::cli::{
+    args::ReadArgs,
+    bans::{
+        ban::ban_one,
+        parse::{bannable, length, reason},
+        terms::Terms,
+        unban::unban_one,
     },
-    protocol::bans::BanStatus,
 };
 
 /// The default length of a ban. It has an end, because a ban made in a hurry is easily forgotten.

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use limiter_common::limit::Cost;
 use limiter_policy::policy::{Mode, Rate};
+use limiter_protocol::LimitStatus;
 use serde::Serialize;
 
 use super::rise::per_second;
-use crate::protocol::LimitStatus;
 
 #[derive(Debug, Serialize)]
 pub(super) struct LimitRates {

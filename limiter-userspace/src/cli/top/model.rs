@@ -3,6 +3,7 @@
 use std::{net::IpAddr, ops::ControlFlow, time::Duration};
 
 use ipnet::IpNet;
+use limiter_protocol::{Explanation, Grouping, KeyStatus};
 
 use super::{
     args::TopArgs,
@@ -16,7 +17,6 @@ use super::{
     snapshot::{Query, Snapshot},
     subject::Subject,
 };
-use crate::protocol::{Explanation, Grouping, KeyStatus};
 
 /// The screen's data and the user's choices. It depends on neither a terminal nor a daemon.
 #[derive(Debug)]

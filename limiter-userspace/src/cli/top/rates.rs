@@ -11,16 +11,16 @@ use limiter_common::{
     reason::{Action, Reason},
     standing::Standing,
 };
+use limiter_protocol::{
+    AutomaticRate, ConnectionsStatus, Grouping, InterfaceStatus, KeyStatus, LimitStatus,
+    OffenderStatus, ShortageStatus, StandingStatus, StandingTraffic, Status,
+};
 use serde::Serialize;
 
 use super::{
     limits::{self, LimitCounts, LimitRates},
     rise::per_second,
     snapshot::Snapshot,
-};
-use crate::protocol::{
-    AutomaticRate, ConnectionsStatus, Grouping, InterfaceStatus, KeyStatus, LimitStatus,
-    OffenderStatus, ShortageStatus, StandingStatus, StandingTraffic, Status,
 };
 
 /// The counts of a snapshot and how fast they rise.
@@ -309,7 +309,7 @@ mod tests {
         super::testing::{automatic, first_dropped, offender, snapshot},
         *,
     };
-    use crate::protocol::LimitStatus;
+    use limiter_protocol::LimitStatus;
 
     fn rates(sample: &Sample) -> Vec<Option<f64>> {
         let rows = sample.offenders.iter();

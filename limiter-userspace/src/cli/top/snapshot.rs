@@ -6,14 +6,13 @@ use std::{
 };
 
 use ipnet::IpNet;
-
-use crate::{
-    cli::{args::ReadArgs, bans::list, render::nanoseconds},
-    protocol::{
-        Explain, Explanation, Grouping, KeyQuery, KeyStatus, MAX_OFFENDERS, OffenderList,
-        OffenderQuery, Status, StatusQuery, bans::BanStatus,
-    },
+use limiter_protocol::{
+    Explain, Explanation, Grouping, KeyQuery, KeyStatus, MAX_OFFENDERS, OffenderList,
+    OffenderQuery, Status, StatusQuery, bans::BanStatus,
 };
+use limiter_report::render::nanoseconds;
+
+use crate::cli::{args::ReadArgs, bans::list};
 
 /// Hides offenders without a drop for longer than this and the interval: past offenders with many drops would
 /// otherwise displace present ones.

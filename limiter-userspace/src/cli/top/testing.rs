@@ -7,19 +7,13 @@ use std::{
 };
 
 use clap::Parser as _;
-use limiter_policy::{
-    lists::Findings,
-    policy::{Mode, Rate},
+use limiter_policy::policy::{Mode, Rate};
+use limiter_protocol::{
+    AutomaticRate, Grouping, LimitStatus, OffenderList, OffenderStatus, Status, testing::status,
 };
 
 use super::{model::Model, snapshot::Snapshot};
-use crate::{
-    cli::{Cli, Command},
-    protocol::{
-        AutomaticRate, Explanation, Grouping, LastDrop, LimitExplanation, LimitStatus,
-        OffenderList, OffenderStatus, Status, testing::status,
-    },
-};
+use crate::cli::{Cli, Command};
 
 /// The time of a snapshot at second 0.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -119,46 +113,5 @@ pub(super) fn model(arguments: &[&str]) -> Model {
     match Cli::try_parse_from(arguments).map(|cli| cli.command) {
         Ok(Command::Top(args)) => Model::new(&args),
         other => panic!("{other:?}"),
-    }
-}
-
-/// The explanation of an address that its only limit dropped.
-pub(crate) fn explanation(address: &str) -> Explanation {
-    Explanation {
-        address: address.parse().unwrap(),
-        lists: Findings::default(),
-        standing: None,
-        limits: vec![LimitExplanation {
-            limit: "PacketsPerIPAddress".to_owned(),
-            id: address.to_owned(),
-            interface: None,
-            mode: Mode::Enforce,
-            strategy: "gcra".to_owned(),
-            matching: None,
-            other_standing: false,
-            reserve: None,
-            answer: None,
-            slip: None,
-            source: "default".to_owned(),
-            connections: None,
-            waiting: None,
-            burst: Some(2000),
-            count: 1000,
-            period_ns: SECOND_NS,
-            remaining: 0,
-            retry_in_ns: 250_000,
-            reset_in_ns: 2 * SECOND_NS,
-        }],
-        bans: Vec::new(),
-        last_drop: Some(LastDrop {
-            sieve: None,
-            limit: "PacketsPerIPAddress".to_owned(),
-            drops: 1234,
-            lower_bound: true,
-            first_drop_ago_ns: 3 * SECOND_NS,
-            last_drop_ago_ns: 1_000,
-        }),
-        own_connections: None,
-        sieves: Vec::new(),
     }
 }

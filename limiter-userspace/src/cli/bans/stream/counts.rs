@@ -5,7 +5,7 @@ use std::fmt;
 use limiter_policy::text::count;
 use serde::Serialize;
 
-use crate::protocol::bans::BanOutcome;
+use limiter_protocol::bans::BanOutcome;
 
 /// The number of changes with each result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

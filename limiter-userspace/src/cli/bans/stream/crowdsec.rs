@@ -5,15 +5,13 @@
 use std::{cmp::Reverse, io::BufRead};
 
 use limiter_policy::{config::duration::InvalidDuration, policy::bans::Origin, text::one_line};
+use limiter_protocol::bans::{BanChange, BanReason, BanRequest, UnbanRequest};
 use serde::{Deserialize, de::IgnoredAny};
 
-use crate::{
-    cli::{
-        bans::{parse, terms::Terms},
-        parse::ParsedValue,
-        stream::item::{Item, ItemNumber, ReceiverGone, Sink},
-    },
-    protocol::bans::{BanChange, BanReason, BanRequest, UnbanRequest},
+use crate::cli::{
+    bans::{parse, terms::Terms},
+    parse::ParsedValue,
+    stream::item::{Item, ItemNumber, ReceiverGone, Sink},
 };
 
 #[derive(Deserialize)]

@@ -1,13 +1,12 @@
 //! Parses lines: `ADDRESS|PREFIX [DURATION] [REASON]` bans, `-ADDRESS|PREFIX` or `unban ADDRESS|PREFIX` lifts
 //! the ban of the stream's origin.
 
-use crate::{
-    cli::{
-        bans::{parse, terms::Terms},
-        parse::ParsedValue,
-        stream::lines::word,
-    },
-    protocol::bans::{BanChange, BanRequest, UnbanRequest},
+use limiter_protocol::bans::{BanChange, BanRequest, UnbanRequest};
+
+use crate::cli::{
+    bans::{parse, terms::Terms},
+    parse::ParsedValue,
+    stream::lines::word,
 };
 
 /// Parses a line that is neither empty nor a comment.
@@ -68,7 +67,8 @@ mod tests {
     use limiter_policy::policy::bans::Origin;
 
     use super::*;
-    use crate::{cli::bans::parse::BanLength, protocol::bans::BanReason};
+    use crate::cli::bans::parse::BanLength;
+    use limiter_protocol::bans::BanReason;
 
     fn terms() -> Terms {
         Terms {

@@ -6,21 +6,19 @@ mod line;
 
 use std::io::BufRead;
 
+use limiter_host::guard;
 use limiter_policy::text::short;
+use limiter_protocol::bans::{BanChange, BanChanges, BanOutcome, Session};
 
 use self::counts::BanOutcomeCounts;
 use super::{ENDS_WITH_DAEMON, change::change, terms::Terms};
-use crate::{
-    cli::{
-        args::ReadArgs,
-        stream::{
-            self, Applier,
-            item::{Item, Sink},
-            lines,
-        },
+use crate::cli::{
+    args::ReadArgs,
+    stream::{
+        self, Applier,
+        item::{Item, Sink},
+        lines,
     },
-    guard,
-    protocol::bans::{BanChange, BanChanges, BanOutcome, Session},
 };
 
 /// Applies changes from stdin until it ends.

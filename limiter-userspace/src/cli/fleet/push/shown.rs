@@ -3,11 +3,9 @@
 use std::{collections::BTreeMap, io::Write};
 
 use limiter_fleet::rollout::{NodeState, RolloutStage};
+use limiter_protocol::RolloutStatus;
 
-use crate::{
-    cli::render::{duration, table},
-    protocol::RolloutStatus,
-};
+use limiter_report::render::{duration, table};
 
 /// The state last printed.
 pub(super) struct Progress {

@@ -1,5 +1,6 @@
+use limiter_protocol::ShortageStatus;
+
 use super::*;
-use crate::protocol::ShortageStatus;
 
 const MINUTE_NS: u64 = 60_000_000_000;
 const DAY_NS: u64 = 1_440 * MINUTE_NS;

@@ -10,11 +10,11 @@ use std::{
     io::{self, Write},
 };
 
+use limiter_offline::replay::{Fate, Timeline, Usage};
 use limiter_policy::policy::Policy;
+use limiter_report::render::count;
 
 use self::scale::{Scale, time_unit};
-use super::super::render::count;
-use crate::replay::{Fate, Timeline, Usage};
 
 /// The size of the picture and of the plot's area within it, in pixels.
 const WIDTH: u64 = 960;

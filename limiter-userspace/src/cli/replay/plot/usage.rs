@@ -4,13 +4,11 @@
 use std::io::{self, Write};
 
 use limiter_common::limit::Cost;
+use limiter_offline::replay::{Fate, Timeline, Usage};
 use limiter_policy::policy::{Limit, Policy, Rate};
+use limiter_report::render::{count, duration};
 
-use super::{
-    super::super::render::{count, duration},
-    Entry, LEFT, Layer, Plot, Scale, USAGE_HEIGHT, area_width, legend,
-};
-use crate::replay::{Fate, Timeline, Usage};
+use super::{Entry, LEFT, Layer, Plot, Scale, USAGE_HEIGHT, area_width, legend};
 
 /// The entries on a line of the legend: their labels are long.
 pub(super) const COLUMNS: u64 = 1;

@@ -1,8 +1,9 @@
+use limiter_protocol::{bans::BanStatus, testing::explanation};
+
 use super::{
-    super::testing::{explanation, limit, model, offender, snapshot},
+    super::testing::{limit, model, offender, snapshot},
     *,
 };
-use crate::protocol::bans::BanStatus;
 
 fn apply(model: &mut Model, actions: &[Action]) {
     for action in actions {

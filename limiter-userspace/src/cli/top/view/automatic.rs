@@ -1,15 +1,13 @@
 //! Automatic rates in force, above the offenders.
 
+use limiter_protocol::AutomaticRate;
+use limiter_report::{
+    capacity::last_overload,
+    render::{ago, count},
+};
 use ratatui::text::{Line, Span};
 
 use super::{super::model::Model, palette::Palette, room};
-use crate::{
-    cli::{
-        capacity::last_overload,
-        render::{ago, count},
-    },
-    protocol::AutomaticRate,
-};
 
 /// The width of the names: with rates of six digits, a whole line has 80 columns.
 const NAMES: usize = 22;

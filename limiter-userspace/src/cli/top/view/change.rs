@@ -1,6 +1,8 @@
 //! A change of bans, above the table.
 
 use limiter_policy::text::short;
+use limiter_protocol::bans::BanStatus;
+use limiter_report::render::{duration, hits};
 use ratatui::{
     style::Style,
     text::{Line, Span},
@@ -12,10 +14,6 @@ use super::{
         model::Page,
     },
     palette::Palette,
-};
-use crate::{
-    cli::render::{duration, hits},
-    protocol::bans::BanStatus,
 };
 
 /// The keys that confirm and refuse a change.

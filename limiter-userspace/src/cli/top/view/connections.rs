@@ -1,5 +1,7 @@
 //! The limits on open connections, and the keys with the most.
 
+use limiter_protocol::KeyStatus;
+use limiter_report::render::count;
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -13,10 +15,7 @@ use super::{
     palette::Palette,
     table::{self, Column},
 };
-use crate::{
-    cli::{connections::NO_LIMIT, render::count},
-    protocol::KeyStatus,
-};
+use crate::cli::connections::NO_LIMIT;
 
 /// Draws the limits on connections, with open connections and waiting clients.
 pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {

@@ -2,17 +2,15 @@
 
 use std::net::IpAddr;
 
+use limiter_protocol::{Explanation, LimitExplanation};
+use limiter_report::{
+    explanation::{answers, last_drop_lines, summary},
+    render::{count, duration},
+    standing,
+};
 use ratatui::text::{Line, Span};
 
 use super::palette::Palette;
-use crate::{
-    cli::{
-        explain::{answers, last_drop_lines, summary},
-        render::{count, duration},
-        standing,
-    },
-    protocol::{Explanation, LimitExplanation},
-};
 
 /// The output of `limiter explain`, for a narrow page: two lines per limit.
 pub(super) fn lines<'e>(

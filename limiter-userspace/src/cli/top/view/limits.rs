@@ -1,6 +1,8 @@
 //! The tables of limits: passed and refused packets, also by standing.
 
 use limiter_policy::{policy::Mode, text::period};
+use limiter_protocol::counted_name;
+use limiter_report::{render::count, standing::shortage_line};
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -13,10 +15,6 @@ use super::{
     offenders::rate,
     palette::Palette,
     table::{self, Column},
-};
-use crate::{
-    cli::{render::count, standing::shortage_line},
-    protocol::counted_name,
 };
 
 /// Draws each limit's rate, and its passed and refused packets.

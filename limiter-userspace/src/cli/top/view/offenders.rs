@@ -1,5 +1,7 @@
 //! The table of offenders, and the line with the user's choices.
 
+use limiter_protocol::Grouping;
+use limiter_report::render::{ago, at_least, count};
 use ratatui::{Frame, layout::Rect, widgets::Paragraph};
 
 use super::{
@@ -11,10 +13,6 @@ use super::{
     },
     palette::Palette,
     table::{self, Column},
-};
-use crate::{
-    cli::render::{ago, at_least, count},
-    protocol::Grouping,
 };
 
 /// Draws the table with the selected row in view.

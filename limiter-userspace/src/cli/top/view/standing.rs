@@ -1,5 +1,7 @@
 //! The traffic of sources by standing at limits with a reserve, above the offenders.
 
+use limiter_protocol::{counted_name, counted_standings};
+use limiter_report::render::duration;
 use ratatui::text::{Line, Span};
 
 use super::{
@@ -10,10 +12,6 @@ use super::{
     offenders::rate,
     palette::Palette,
     room,
-};
-use crate::{
-    cli::render::duration,
-    protocol::{counted_name, counted_standings},
 };
 
 /// The width of the names, and of a standing's column; all together 80 columns.

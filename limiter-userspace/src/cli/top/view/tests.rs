@@ -1,16 +1,16 @@
 use limiter_common::counters::{LimitTraffic, Traffic};
+use limiter_protocol::{
+    AutomaticRate, ConnectionsStatus, Grouping, KeyStatus, OverloadStatus, QueueStatus,
+    ShortageStatus, StandingStatus, StandingTraffic, counted_standings, testing::explanation,
+};
 use ratatui::{Terminal, backend::TestBackend, buffer::Cell, style::Color};
 
 use super::{
     super::{
         keys::Action,
-        testing::{automatic, explanation, limit, model, offender, snapshot},
+        testing::{automatic, limit, model, offender, snapshot},
     },
     *,
-};
-use crate::protocol::{
-    AutomaticRate, ConnectionsStatus, Grouping, KeyStatus, OverloadStatus, QueueStatus,
-    ShortageStatus, StandingStatus, StandingTraffic, counted_standings,
 };
 
 /// The lines of a screen of this size, without trailing spaces.
@@ -357,7 +357,7 @@ fn an_unban_says_whose_bans_are_lifted() {
     );
     assert_eq!(screen(&model, (80, 24))[5], "asking the daemon …");
     let mut response = snapshot(3, [0, 0], []);
-    let ban = crate::protocol::bans::BanStatus {
+    let ban = limiter_protocol::bans::BanStatus {
         prefix: "192.0.2.1/32".parse().unwrap(),
         origin: "fail2ban".parse().unwrap(),
         limit: None,

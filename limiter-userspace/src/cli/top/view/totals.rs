@@ -1,5 +1,7 @@
 //! The head of the screen: the interfaces, and the rates of packets.
 
+use limiter_protocol::InterfaceStatus;
+use limiter_report::render::{count, duration, nanoseconds};
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -8,10 +10,6 @@ use ratatui::{
 };
 
 use super::{super::model::Model, offenders::rate, palette::Palette};
-use crate::{
-    cli::render::{count, duration, nanoseconds},
-    protocol::InterfaceStatus,
-};
 
 pub(super) fn draw_head(frame: &mut Frame, area: Rect, model: &Model, palette: &Palette) {
     let pace = if model.paused {

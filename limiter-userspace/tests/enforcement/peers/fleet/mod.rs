@@ -21,10 +21,7 @@ use std::{fs, net::IpAddr, os::unix::fs::PermissionsExt as _, path::Path, thread
 
 use anyhow::{Result, ensure};
 use ipnet::IpNet;
-use limiter_userspace::{
-    control::client,
-    protocol::{FleetQuery, Request, bans::BansQuery},
-};
+use limiter_protocol::{FleetQuery, Request, bans::BansQuery, control::client};
 use serde_json::Value;
 use testbed::Limiter;
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use limiter_userspace::protocol::PushProgress;
+use limiter_protocol::PushProgress;
 use serde_json::Value;
 use testbed::{Limiter, PinDirectory};
 

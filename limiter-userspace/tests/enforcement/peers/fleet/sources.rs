@@ -16,7 +16,7 @@ use limiter_fleet::{
     replicated::Stamp,
     sources::{Proof, Source, SourceKey, SourceUpdate},
 };
-use limiter_userspace::protocol::KnownSourceQuery;
+use limiter_protocol::KnownSourceQuery;
 use serde_json::Value;
 use testbed::{Connector, Frame, Limiter, Listener, Load};
 

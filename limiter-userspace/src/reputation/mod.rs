@@ -1,5 +1,0 @@
-//! Decisions about sources by their behaviour, beyond their budgets: pure functions without clocks or maps.
-
-pub mod automatic;
-pub mod pressure;
-pub mod sieve_lists;
