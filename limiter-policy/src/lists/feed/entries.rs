@@ -63,6 +63,30 @@ impl Entries {
         self.add_read(range(first, last))
     }
 
+    /// Adds the prefix between two addresses in columns. Any other two addresses, such as the ends of a connection, may
+    /// be no range, and would cover millions of addresses.
+    ///
+    /// # Errors
+    ///
+    /// The error.
+    pub(super) fn add_columns(&mut self, first: &str, last: &str) -> Result<(), String> {
+        let is_prefix = |span: &Span| {
+            let (first, last) = match *span {
+                Span::V4(first, last) => (first.to_bits().into(), last.to_bits().into()),
+                Span::V6(first, last) => (first.to_bits(), last.to_bits()),
+            };
+            let inside: u128 = first ^ last;
+            inside & inside.wrapping_add(1) == 0 && first & inside == 0
+        };
+        self.add_read(range(first, last).and_then(|span| {
+            let why = "no prefix begins and ends with these addresses; write a range as \
+                       '192.0.2.1-192.0.2.9'";
+            is_prefix(&span)
+                .then_some(span)
+                .ok_or_else(|| why.to_owned())
+        }))
+    }
+
     fn add_read(&mut self, read: Result<Span, String>) -> Result<(), String> {
         let span = read.map_err(|why| format!("invalid entry: {why}"))?;
         self.read += 1;

@@ -1,5 +1,5 @@
 //! An address, a prefix or a range per line, with comments after `#` or `;`. Columns after a tab are ignored,
-//! except for an address in the second: it ends the range that the first begins.
+//! except for an address in the second: it ends the prefix that the first begins.
 //!
 //! Covers `FireHOL`'s netsets, Tor's exits, Spamhaus DROP (with a record's number after `;`), and `DShield`'s
 //! block list: `192.0.2.0<tab>192.0.2.255<tab>24<tab>2011<tab>…`.
@@ -21,7 +21,7 @@ pub(super) fn read(line: &[u8], entries: &mut Entries) -> Result<(), String> {
     let second = columns.find(|column| *column != b"-");
     let second = second.and_then(|column| str::from_utf8(column).ok());
     match second.filter(|column| column.parse::<IpAddr>().is_ok()) {
-        Some(last) => entries.add_range(first, last),
+        Some(last) => entries.add_columns(first, last),
         None => entries.add(first),
     }
 }

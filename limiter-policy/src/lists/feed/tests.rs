@@ -324,8 +324,11 @@ fn columns_after_tabs() {
         ],
         &[],
     );
-    // Two addresses in the wrong order, or a prefix before one, are not a range.
-    let text = "192.0.2.9\t192.0.2.1\n192.0.2.0/28\t192.0.2.255\n192.0.2.1\n";
+    // Two addresses in the wrong order, a prefix before one, or the ends of a connection are not a range.
+    let text = "192.0.2.9\t192.0.2.1\n192.0.2.0/28\t192.0.2.255\n192.0.2.1\n\
+                192.0.2.1\t198.51.100.255\t443\n2001:db8::\t2001:db8::e\n";
+    let none =
+        "no prefix begins and ends with these addresses; write a range as '192.0.2.1-192.0.2.9'";
     check(
         text,
         Format::Plain,
@@ -333,6 +336,8 @@ fn columns_after_tabs() {
         &[
             "1: invalid entry: the range ends before it begins",
             "2: invalid entry: a range must go from one address to another",
+            &format!("4: invalid entry: {none}"),
+            &format!("5: invalid entry: {none}"),
         ],
     );
 }
