@@ -164,7 +164,8 @@ fn family(name: &str) -> &str {
 
 /// Returns the metric families that the daemon registers.
 fn registered() -> BTreeSet<String> {
-    let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../limiter-web/src/metrics"));
+    let sources =
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../limiter-web/src/metrics"));
     let registered: BTreeSet<_> = sources
         .iter()
         .flat_map(|text| text.split('"').skip(1).step_by(2))
