@@ -54,24 +54,28 @@ impl FactSlot {
             statics,
             facts: Box::new(ProgramFacts::all(AttachmentFacts::of(NO_INTERFACE))),
         };
-        Self::take(&Arc::new(Mutex::new(shared)), index, interface)
+        let shared = Arc::new(Mutex::new(shared));
+        Self::take(&shared, &mut lock(&shared), index, interface)
     }
 
     /// Takes the slot of another interface in the same program; `None`: it is taken.
     pub(super) fn another(&self, index: u32, interface: u32) -> Result<Option<Self>, MapError> {
-        let is_free = lock(&self.shared).is_free(slot(index));
-        is_free
-            .then(|| Self::take(&self.shared, index, interface))
-            .transpose()
+        // Locked until the slot is taken, so that no other interface takes it.
+        let mut facts = lock(&self.shared);
+        if !facts.is_free(slot(index)) {
+            return Ok(None);
+        }
+        Self::take(&self.shared, &mut facts, index, interface).map(Some)
     }
 
     fn take(
         shared: &Arc<Mutex<SharedFacts>>,
+        facts: &mut SharedFacts,
         index: u32,
         interface: u32,
     ) -> Result<Self, MapError> {
         let slot = slot(index);
-        lock(shared).write(slot, AttachmentFacts::of(interface))?;
+        facts.write(slot, AttachmentFacts::of(interface))?;
         Ok(Self {
             shared: Arc::clone(shared),
             slot,

@@ -2,8 +2,9 @@
 //!
 //! An instance of the program serves all interfaces with the same kind of frames and the same buckets, so a policy
 //! is verified once for them; it finds the facts about an interface by the kernel's index (`interface_facts`).
-//! Instances share the counters; a policy's tables belong to the instances loaded with it. To replace a policy,
-//! new instances are loaded beside the old ones and take over their links (`replace`). Pinned objects outlive the daemon (`pins`).
+//! Instances share the counters; a policy's tables belong to the instances loaded with it. To replace a policy, new
+//! instances are loaded beside the old ones and take over their links (`replace`). Pinned objects outlive the daemon
+//! (`pins`).
 
 mod array;
 mod attach;
