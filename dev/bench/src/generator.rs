@@ -9,6 +9,7 @@ use aya::{
     programs::{ProgramError, Xdp},
 };
 use bench_common::{CLIENTS, Client, Sink};
+use limiter_datapath::kernel::verify;
 use nix::net::if_::if_nametoindex;
 use testbed::{CLIENT_INTERFACE, Interrupt, Namespace, Pair};
 
@@ -89,7 +90,7 @@ impl Generator {
             .program_mut(program)
             .with_context(|| format!("the object has no {program}"))?
             .try_into()?;
-        generator.load()?;
+        verify(|| generator.load())?;
         Ok(Self {
             ebpf,
             program,

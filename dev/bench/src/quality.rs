@@ -14,6 +14,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::{Ebpf, maps::PerCpuArray, programs::SocketFilter};
 use bench_common::{Client, Sink, Source, client_source};
+use limiter_datapath::kernel::verify;
 use serde::Serialize;
 use testbed::{Interrupt, Pair, monotonic_ns};
 
@@ -221,7 +222,7 @@ impl Application {
             .program_mut("sink")
             .context("the object has no sink")?
             .try_into()?;
-        filter.load()?;
+        verify(|| filter.load())?;
         let socket = pair
             .server
             .enter(|| Ok(UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT))?))?;

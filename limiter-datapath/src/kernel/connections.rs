@@ -20,7 +20,7 @@ use limiter_policy::policy::CompiledPolicy;
 
 use super::{
     BucketMaps, Datapath, DatapathError, LimitBucket, Settings, SourceMaps, handshakes,
-    object::PROGRAM_RECOUNT, program::Program, stages,
+    object::PROGRAM_RECOUNT, program::Program, stages, verify::verify,
 };
 
 /// The kernel program that counts connections for userspace, with the number of its policy. Loaded for the
@@ -197,7 +197,7 @@ pub(super) fn load_recounting(
 ) -> Result<Program, DatapathError> {
     let mut ebpf = handshakes::prepare(maps, buckets, settings, policy, 0)?;
     let program = stages::program(&mut ebpf, PROGRAM_RECOUNT)?;
-    program.load().map_err(DatapathError::Verify)?;
+    verify(|| program.load()).map_err(DatapathError::Verify)?;
     let program = program.fd().and_then(Program::of);
     program.map_err(DatapathError::Verify)
 }

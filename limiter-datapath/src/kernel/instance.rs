@@ -35,6 +35,7 @@ use super::{
     source_maps::SourceMaps,
     stages::{self, Frames, Stages},
     superframes, tables,
+    verify::verify,
 };
 
 const TRIAL_CLOCK: &str = "TRIAL_CLOCK";
@@ -180,7 +181,8 @@ impl Instance {
             return Err(DatapathError::NoAnswers);
         }
         stages::load(&mut self.ebpf, self.frames, &self.features)?;
-        self.entry()?.load().map_err(DatapathError::Verify)
+        let entry = self.entry()?;
+        verify(|| entry.load()).map_err(DatapathError::Verify)
     }
 
     fn entry(&mut self) -> Result<&mut Xdp, DatapathError> {

@@ -55,6 +55,7 @@ mod superframes;
 mod syscall;
 mod tables;
 mod trial;
+mod verify;
 
 use limiter_common::{
     answer::Answer,
@@ -101,6 +102,7 @@ pub use self::{
     },
     standing::KnownSources,
     trial::Trial,
+    verify::verify,
 };
 use self::{connections::RecountProgram, handshakes::Handshakes, shared_map_sets::SharedMapSets};
 use crate::state::SetDebts;

@@ -14,7 +14,7 @@ use aya::{
 };
 use limiter_common::{decide::Stage, policy::Features};
 
-use super::{DatapathError, preflight, syscall};
+use super::{DatapathError, preflight, syscall, verify::verify};
 
 /// The name of the entry in the object; stage programs are named after it and their stage.
 const ENTRY: &str = "limiter";
@@ -80,7 +80,7 @@ pub(super) fn load(
 ) -> Result<(), DatapathError> {
     for stage in Stage::ALL.iter().filter(|stage| stage.is_used(features)) {
         let program = program(ebpf, &frames.program(*stage))?;
-        program.load().map_err(DatapathError::Verify)?;
+        verify(|| program.load()).map_err(DatapathError::Verify)?;
         let descriptor = program.fd().map_err(DatapathError::Verify)?;
         let descriptor = descriptor.try_clone().map_err(DatapathError::Stages)?;
         let map = frames.array();

@@ -9,7 +9,7 @@ use aya::{
 };
 use bench_common::Layout;
 use limiter_common::table::WAYS;
-use limiter_datapath::kernel::Instance;
+use limiter_datapath::kernel::{Instance, verify};
 use limiter_policy::config::Store;
 use nix::net::if_::if_nametoindex;
 use testbed::{Pair, SERVER_INTERFACE};
@@ -65,7 +65,8 @@ impl LoadedProgram {
             sink: terms.sink,
         };
         drawing.apply(&mut ebpf)?;
-        xdp(&mut ebpf, name)?.load()?;
+        let program = xdp(&mut ebpf, name)?;
+        verify(|| program.load())?;
         Ok(Self::Program {
             ebpf: Box::new(ebpf),
             name,

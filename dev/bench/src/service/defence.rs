@@ -9,6 +9,7 @@ use aya::{
     programs::{Xdp, XdpMode},
 };
 use bench_common::{Group, KNOWN};
+use limiter_datapath::kernel::verify;
 use nix::net::if_::if_nametoindex;
 use testbed::{CLIENT_INTERFACE, Limiter, Pair, SERVER_INTERFACE};
 
@@ -262,7 +263,7 @@ fn wire(pair: &Pair) -> Result<Ebpf> {
     pair.compute_checksums()?;
     let mut ebpf = EbpfLoader::new().load(objects::BENCH)?;
     let program: &mut Xdp = ebpf.program_mut("wire").context("no wire")?.try_into()?;
-    program.load()?;
+    verify(|| program.load())?;
     pair.client.enter(|| {
         let index = if_nametoindex(CLIENT_INTERFACE)?;
         program.attach_to_if_index(index, XdpMode::Driver)?;
@@ -300,7 +301,7 @@ fn load_ideal(is_v6: bool, planned: &[PlannedQuestion]) -> Result<Ebpf> {
     // The clients' router, which checks that the server is up.
     good.insert([u32::from_ne_bytes([198, 18, 0, 2]), 0], 1, 0)?;
     let program: &mut Xdp = ebpf.program_mut("ideal").context("no ideal")?.try_into()?;
-    program.load()?;
+    verify(|| program.load())?;
     Ok(ebpf)
 }
 

@@ -18,6 +18,7 @@ use aya::{
     programs::{ProgramError, Xdp},
 };
 use bench_common::{FORGE_SENT, FORGE_WORDS, Forge, Frame, Pace};
+use limiter_datapath::kernel::verify;
 use nix::{
     net::if_::if_nametoindex,
     sched::{CloneFlags, setns},
@@ -92,7 +93,8 @@ impl Forger {
             .override_global("FIRST_USED_MASK", &u64::from(remembered - 1), true)
             .map_max_entries("FIRST_USED", remembered)
             .load(objects::BENCH)?;
-        program(&mut ebpf)?.load()?;
+        let forger = program(&mut ebpf)?;
+        verify(|| forger.load())?;
         let words = ebpf.take_map("FORGE").context("the object has no FORGE")?;
         let mut words = Array::try_from(words)?;
         words.set(0, forge.words(), 0)?;

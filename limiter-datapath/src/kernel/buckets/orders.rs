@@ -15,6 +15,7 @@ use crate::kernel::{
     object::{OBJECT, PROGRAM_ORDER},
     program::Program,
     stages,
+    verify::verify,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl BucketMaps {
         reuse_maps(&mut loader, &directory, self.maps())?;
         let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
         let program = stages::program(&mut ebpf, PROGRAM_ORDER)?;
-        program.load().map_err(DatapathError::Verify)?;
+        verify(|| program.load()).map_err(DatapathError::Verify)?;
         let program = program.fd().and_then(Program::of);
         program.map_err(DatapathError::Verify)
     }

@@ -12,6 +12,7 @@ use crate::kernel::{
     pod::InMap,
     program::Program,
     route_fields, tables,
+    verify::verify,
 };
 
 /// Loads the program if the policy needs it: handshakes prove sources, handshakes or connections are limited,
@@ -40,7 +41,7 @@ pub(in crate::kernel) fn load(
         .program_mut(PROGRAM_HANDSHAKES)
         .and_then(|program| program.try_into().ok())
         .ok_or_else(|| DatapathError::NoProgram(PROGRAM_HANDSHAKES.to_owned()))?;
-    program.load().map_err(HandshakesError::Verify)?;
+    verify(|| program.load()).map_err(HandshakesError::Verify)?;
     let program = program.fd().and_then(Program::of);
     Ok(Some(program.map_err(HandshakesError::Verify)?))
 }

@@ -22,6 +22,7 @@ use crate::kernel::{
     object::{PROGRAM_CHANGE_SOURCE, PROGRAM_HANDSHAKES, PROGRAM_ORDER, PROGRAM_RECOUNT},
     pinned_maps::PinnedMaps as _,
     stages::Frames,
+    verify::verify,
 };
 
 /// The cost of a program in the kernel's verifier.
@@ -152,10 +153,10 @@ fn verifier_cost(ebpf: &mut Ebpf, name: &str) -> Result<VerifierCost, DatapathEr
         .program_mut(name)
         .ok_or_else(|| DatapathError::NoProgram(name.to_owned()))?;
     let start = monotonic_now();
-    let loaded = match &mut *program {
+    let loaded = verify(|| match &mut *program {
         Program::SockOps(program) => program.load(),
         program => <&mut Xdp>::try_from(program).and_then(Xdp::load),
-    };
+    });
     loaded.map_err(DatapathError::Verify)?;
     let time = Duration::from_nanos(monotonic_now() - start);
     let info = program.info().map_err(DatapathError::Verify)?;

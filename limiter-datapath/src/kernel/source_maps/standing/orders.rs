@@ -16,6 +16,7 @@ use crate::kernel::{
     pod::InMap,
     program::Program,
     stages,
+    verify::verify,
 };
 
 /// The program, loaded for the first order under the settings of a policy: most daemons never give
@@ -60,7 +61,7 @@ impl StandingMaps {
         reuse_maps(&mut loader, &directory, self.maps())?;
         let mut ebpf = loader.load(OBJECT).map_err(DatapathError::Load)?;
         let program = stages::program(&mut ebpf, PROGRAM_CHANGE_SOURCE)?;
-        program.load().map_err(DatapathError::Verify)?;
+        verify(|| program.load()).map_err(DatapathError::Verify)?;
         let program = program.fd().and_then(Program::of);
         program.map_err(DatapathError::Verify)
     }
