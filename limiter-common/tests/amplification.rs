@@ -11,7 +11,7 @@ use limiter_common::{
     answer::{
         Answer, AnswerOutcome, Exchange, MORE_BYTES, NativeResponder, SHORTEST_FRAME, respond,
     },
-    packet::Frame,
+    packet::BytesFrame,
 };
 
 /// The environment variable for more frames, or fewer.
@@ -45,26 +45,10 @@ impl AnswerTally {
     }
 }
 
-struct Bytes<'a>(&'a [u8]);
-
-impl Frame for Bytes<'_> {
-    fn length(&self) -> usize {
-        self.0.len()
-    }
-
-    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        self.0.get(offset..)?.first_chunk().copied()
-    }
-
-    fn without_first(&self, length: usize) -> Self {
-        Self(&self.0[length..])
-    }
-}
-
 /// Returns the length of the frame that is sent back; `None`: none is.
 fn answer_to(frame: &[u8], answer: Answer) -> Option<usize> {
     let mut exchange = Exchange::EMPTY;
-    if !exchange.read(&Bytes(frame)) {
+    if !exchange.read(&BytesFrame(frame)) {
         return None;
     }
     match respond(&NativeResponder::default(), &mut exchange, answer) {

@@ -3,10 +3,10 @@
 use aya_ebpf::{bindings::xdp_md, helpers::bpf_probe_read_kernel, programs::XdpContext};
 use limiter_common::{
     counters::Traffic,
-    packet::superframe::{SuperframeFields, Superframes, estimated, recorded},
+    packet::superframe::{HeaderLengths, Packets, SuperframeFields, Superframes},
 };
 
-use crate::globals;
+use crate::{frame::XdpFrame, globals};
 
 /// The largest offset of a field in its structure: a mask, because the verifier bounds offsets.
 const MOST_OFFSET: usize = 0xff;
@@ -43,14 +43,19 @@ extern "C" fn limiter_carried(context: *mut xdp_md, length: usize) -> u64 {
     let length = length as u64;
     let recorded =
         if globals::READS_KERNEL.load() != 0 && fields.are == Superframes::Recorded as u32 {
-            read(context, &fields, length)
+            read(context, &fields)
         } else {
             None
         };
-    let Traffic { packets, bytes } = match recorded {
-        Some(recorded) => recorded,
-        None => estimated(length, fields.mtu.into()),
-    };
+    let carried = recorded.unwrap_or(Packets::Full {
+        mtu: fields.mtu.into(),
+    });
+    if carried.are_one(length) {
+        return 1 << PACKETS | length;
+    }
+    let context = XdpContext::new(context);
+    let headers = HeaderLengths::of(&XdpFrame::<false>::new(&context).first());
+    let Traffic { packets, bytes } = carried.traffic(length, headers);
     packets << PACKETS | bytes
 }
 
@@ -58,7 +63,7 @@ extern "C" fn limiter_carried(context: *mut xdp_md, length: usize) -> u64 {
 /// buffer. `None`: it cannot be read.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "BPF has 64-bit words")]
-fn read(context: *mut xdp_md, fields: &SuperframeFields, length: u64) -> Option<Traffic> {
+fn read(context: *mut xdp_md, fields: &SuperframeFields) -> Option<Packets> {
     let buffer = context.cast_const().cast::<u8>();
     let in_buffer = |offset: u32| buffer.wrapping_add(offset as usize & MOST_OFFSET);
     let start = value::<u64>(in_buffer(fields.hard_start))?;
@@ -69,7 +74,10 @@ fn read(context: *mut xdp_md, fields: &SuperframeFields, length: u64) -> Option<
         |offset: u32| core::ptr::with_exposed_provenance(info.wrapping_add(offset.into()) as usize);
     let gso_size = value::<u16>(in_info(fields.gso_size))?;
     let gso_segments = value::<u16>(in_info(fields.gso_segments))?;
-    Some(recorded(length, gso_size.into(), gso_segments.into()))
+    Some(Packets::Recorded {
+        gso_size: gso_size.into(),
+        gso_segments: gso_segments.into(),
+    })
 }
 
 /// Reads a value from the kernel's memory; `None`: the address is not mapped.

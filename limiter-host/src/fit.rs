@@ -66,7 +66,7 @@ pub enum Misfit {
 /// A limit drops superframes whole, because its buckets hold too little and may not owe the rest.
 #[derive(Debug, Error)]
 #[error(
-    "limit {limit} has a {field} of {burst} {unit}, but in generic mode {interface} carries frames of up to {least} \
+    "limit {limit} has a {field} of {burst} {unit}, but in generic mode {interface} carries frames of up to {frame} \
      {unit}, merged from packets of a connection, which the limit drops whole: raise the {field} to at least {least}, \
      or turn merging off (ethtool -K {interface} gro off)"
 )]
@@ -77,6 +77,9 @@ pub struct WholeDrop {
     burst: u64,
     unit: &'static str,
     interface: String,
+    /// The largest superframe, in units.
+    frame: u64,
+    /// The least value. For a shared limit, the node's minimum share of it holds the superframe.
     least: u64,
 }
 
@@ -200,7 +203,7 @@ pub fn is_generic(interface: &Interface) -> bool {
 #[must_use]
 pub fn whole_drop(policy: &Policy, interface: &Interface) -> Option<WholeDrop> {
     policy.limits.iter().find_map(|limit| {
-        let (least, unit) = match limit.cost {
+        let (frame, unit) = match limit.cost {
             Cost::Packets => (MOST_PACKETS, "packets"),
             Cost::Bytes => (MOST_BYTES, "bytes"),
             _ => return None,
@@ -209,6 +212,7 @@ pub fn whole_drop(policy: &Policy, interface: &Interface) -> Option<WholeDrop> {
         if may_owe || limit.mode != Mode::Enforce || !counts_data(&limit.matching) {
             return None;
         }
+        let least = limit.least_burst(frame);
         let rates = limit.overrides.iter().map(|other| other.rate);
         let small = (limit.default.into_iter().chain(rates)).find(|rate| rate.burst < least)?;
         Some(WholeDrop {
@@ -217,6 +221,7 @@ pub fn whole_drop(policy: &Policy, interface: &Interface) -> Option<WholeDrop> {
             burst: small.burst,
             unit,
             interface: interface.name.clone(),
+            frame,
             least,
         })
     })
@@ -253,9 +258,7 @@ fn check_bursts(policy: &Policy, interface: &Interface, link: Link) -> Result<()
         .iter()
         .filter(|limit| limit.cost == Cost::Bytes)
     {
-        let least = limit
-            .minimum_share()
-            .map_or(frame, |minimum_share| minimum_share.cost(frame));
+        let least = limit.least_burst(frame);
         let rates = limit.overrides.iter().map(|other| other.rate);
         for rate in limit.default.into_iter().chain(rates) {
             if rate.burst < least {

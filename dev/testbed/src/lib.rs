@@ -69,6 +69,6 @@ pub use raw_sender::RawSender;
 pub use raw_sink::RawSink;
 pub use recorder::Recorder;
 pub use tally::{Count, Tally};
-pub use tap::Tap;
+pub use tap::{Tap, Wire};
 pub use udp_sink::UdpSink;
 pub use udp_source::UdpSource;

@@ -3,12 +3,20 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read as _, Write as _},
-    os::{fd::AsRawFd as _, unix::fs::OpenOptionsExt as _},
-    thread,
+    os::{
+        fd::{AsFd as _, AsRawFd as _},
+        unix::fs::OpenOptionsExt as _,
+    },
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, ensure};
+use nix::poll::{PollFd, PollFlags, poll};
 
 use crate::namespace::Namespace;
 
@@ -18,6 +26,9 @@ const LONGEST: usize = 65_536;
 /// From linux/if_tun.h: the request to make an interface, for frames without a header of the driver's.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const TUNSETLINK: libc::c_ulong = 0x4004_54cd;
+const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
+/// Checksums, and TCP's superframes over IPv4 and IPv6.
+const OFFLOADS: libc::c_ulong = 1 | 2 | 4;
 const TUN: libc::c_short = 0x0001;
 const TAP: libc::c_short = 0x0002;
 const WITHOUT_HEADER: libc::c_short = 0x1000;
@@ -26,6 +37,12 @@ const VIRTIO_HEADERS: libc::c_short = 0x4000;
 /// From linux/virtio_net.h: the checksum must be computed; the frame is a superframe of TCP over IPv4.
 const NEEDS_CHECKSUM: u8 = 1;
 const TCP_OVER_IPV4: u8 = 1;
+
+/// The length of `struct virtio_net_hdr`.
+const HEADER: usize = 10;
+
+/// The time until a wire looks whether it is cut, in milliseconds.
+const POLL_PATIENCE: u8 = 50;
 
 /// The interval between checks for a frame.
 const PACE: Duration = Duration::from_millis(1);
@@ -52,9 +69,13 @@ impl Tap {
         Ok(tap)
     }
 
-    /// Makes an interface like [`Tap::new`], for frames sent by [`Tap::send_superframe`].
+    /// Makes an interface like [`Tap::new`] that takes superframes from [`Tap::send_superframe`] and through a
+    /// [`Wire`], and gives its namespace's to the wire.
     pub fn merging(namespace: &Namespace, name: &str) -> Result<Self> {
         let tap = Self::make(namespace, name, TAP | VIRTIO_HEADERS)?;
+        // SAFETY: the descriptor is open, and the request takes a number.
+        let result = unsafe { libc::ioctl(tap.file.as_raw_fd(), TUNSETOFFLOAD, OFFLOADS) };
+        ensure!(result == 0, io::Error::last_os_error());
         namespace.ip(&["link", "set", name, "up"])?;
         Ok(tap)
     }
@@ -128,6 +149,59 @@ impl Tap {
                 Err(_) if begun.elapsed() >= patience => return Ok(None),
                 Err(_) => thread::sleep(PACE),
             }
+        }
+    }
+}
+
+/// Carries frames between two interfaces of one kind, both ways. The kernel removes both on drop.
+#[derive(Debug)]
+pub struct Wire {
+    is_cut: Arc<AtomicBool>,
+    carrier: Option<JoinHandle<()>>,
+}
+
+impl Wire {
+    /// Begins to carry frames; both interfaces must be of the same function of [`Tap`]'s.
+    pub fn between(ends: [Tap; 2]) -> Result<Self> {
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&is_cut);
+        let ends = ends.map(|end| end.file);
+        let carrier = thread::Builder::new()
+            .name("wire".to_owned())
+            .spawn(move || {
+                while !until.load(Ordering::Relaxed) {
+                    carry(&ends);
+                }
+            })?;
+        Ok(Self {
+            is_cut,
+            carrier: Some(carrier),
+        })
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.is_cut.store(true, Ordering::Relaxed);
+        if let Some(carrier) = self.carrier.take() {
+            // A wire that failed has shown its panic.
+            drop(carrier.join());
+        }
+    }
+}
+
+/// Waits for frames for a moment, and carries them. As on a real wire, an end that has no room loses them.
+fn carry(ends: &[File; 2]) {
+    let mut ready = ends
+        .each_ref()
+        .map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN));
+    if poll(&mut ready, POLL_PATIENCE).is_err() {
+        return;
+    }
+    let mut frame = vec![0; LONGEST + HEADER];
+    for (mut from, mut to) in [(&ends[0], &ends[1]), (&ends[1], &ends[0])] {
+        while let Ok(length) = from.read(&mut frame) {
+            let _lost = to.write(&frame[..length]);
         }
     }
 }

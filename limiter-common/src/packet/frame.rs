@@ -23,3 +23,23 @@ pub trait Frame: Sized {
     #[must_use]
     fn without_first(&self, length: usize) -> Self;
 }
+
+/// An Ethernet frame in memory.
+#[cfg(not(target_arch = "bpf"))]
+#[derive(Clone, Copy, Debug)]
+pub struct BytesFrame<'a>(pub &'a [u8]);
+
+#[cfg(not(target_arch = "bpf"))]
+impl Frame for BytesFrame<'_> {
+    fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.0.get(offset..)?.first_chunk().copied()
+    }
+
+    fn without_first(&self, length: usize) -> Self {
+        Self(&self.0[length..])
+    }
+}

@@ -18,6 +18,8 @@ mod transport;
 #[cfg(not(target_arch = "bpf"))]
 use core::ops::Range;
 
+#[cfg(not(target_arch = "bpf"))]
+pub use self::frame::BytesFrame;
 use self::{ethernet::Network, payload::Payload};
 pub use self::{
     facts::{Datagram, Facts, Transport},

@@ -30,10 +30,9 @@ pub use self::{
     standing::MemoryStanding,
 };
 #[cfg(feature = "testing")]
-pub use self::{
-    table::MemoryTable,
-    testing::{BytesFrame, decide_once},
-};
+pub use self::{table::MemoryTable, testing::decide_once};
+#[cfg(feature = "testing")]
+pub use limiter_common::packet::BytesFrame;
 
 /// A clock that stands at one time, in nanoseconds.
 #[derive(Clone, Copy, Debug)]

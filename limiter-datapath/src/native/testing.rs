@@ -11,24 +11,6 @@ use limiter_common::{
 
 use super::FixedClock;
 
-/// A frame in memory.
-#[derive(Clone, Copy, Debug)]
-pub struct BytesFrame<'a>(pub &'a [u8]);
-
-impl Frame for BytesFrame<'_> {
-    fn length(&self) -> usize {
-        self.0.len()
-    }
-
-    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        self.0.get(offset..)?.first_chunk().copied()
-    }
-
-    fn without_first(&self, length: usize) -> Self {
-        Self(&self.0[length..])
-    }
-}
-
 /// Decides as [`Pipeline::decide`] does on one frame that arrives at `now_ns`, with scratch memory
 /// of its own. A caller that decides on many frames keeps one [`Scratch`] instead.
 pub fn decide_once<F, T, B, O, R>(

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, convert::Infallible};
 
-use limiter_capture::Packet;
+use limiter_capture::{CapturedFrame, Packet};
 use limiter_common::{
     address::Address,
     counters::Traffic,
     packet::{
         FLAG_ACK, FLAG_SYN, Facts,
-        superframe::{MOST_BEFORE_PACKET, estimated},
+        superframe::{HeaderLengths, MOST_BEFORE_PACKET, Packets},
     },
 };
 use serde::Serialize;
@@ -130,8 +130,9 @@ impl Observer {
     }
 
     /// Returns the packets in a frame, with their bytes.
-    fn traffic_of(&mut self, facts: &Facts) -> TrafficCount {
-        let Traffic { packets, bytes } = estimated(facts.length.into(), self.mtu);
+    fn traffic_of(&mut self, frame: &CapturedFrame<'_>, facts: &Facts) -> TrafficCount {
+        let (packets, headers) = (Packets::Full { mtu: self.mtu }, HeaderLengths::of(frame));
+        let Traffic { packets, bytes } = packets.traffic(facts.length.into(), headers);
         self.ways.merged += u64::from(packets > 1);
         let begins = facts.kind.tcp_flags() & (FLAG_SYN | FLAG_ACK) == FLAG_SYN;
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -142,8 +143,8 @@ impl Observer {
         }
     }
 
-    fn add(&mut self, service: Service, facts: &Facts, at_ns: i64) {
-        let sent = self.traffic_of(facts);
+    fn add(&mut self, service: Service, frame: &CapturedFrame<'_>, facts: &Facts, at_ns: i64) {
+        let sent = self.traffic_of(frame, facts);
         if !self.services.contains_key(&service) && self.services.len() >= MOST_SERVICES {
             self.ways.beyond += 1;
             return;
@@ -204,7 +205,7 @@ impl Sink for Observer {
             return Ok(());
         };
         if self.follows(service) {
-            self.add(service, facts, at_ns);
+            self.add(service, &packet.frame, facts, at_ns);
         } else {
             self.ways.unserved += 1;
         }

@@ -42,6 +42,13 @@ impl Limit {
         self.fleet_nodes.map(minimum_share_of)
     }
 
+    /// Returns the smallest burst that holds so many tokens; of a shared limit's, the minimum share holds them.
+    #[must_use]
+    pub fn least_burst(&self, tokens: u64) -> u64 {
+        self.minimum_share()
+            .map_or(tokens, |minimum_share| minimum_share.cost(tokens))
+    }
+
     /// Returns whether another limit has the same budgets: the same keys, shared among as many nodes. A share is a part
     /// of any rate.
     #[must_use]

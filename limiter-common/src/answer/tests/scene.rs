@@ -10,7 +10,7 @@ use etherparse::{
 
 use crate::{
     answer::{Answer, AnswerOutcome, Exchange, NativeResponder, Responder, respond},
-    packet::Frame,
+    packet::BytesFrame,
 };
 
 pub(super) const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -33,22 +33,6 @@ pub(super) enum Ip {
 }
 
 pub(super) const BOTH: [Ip; 2] = [Ip::V4, Ip::V6];
-
-struct Bytes<'a>(&'a [u8]);
-
-impl Frame for Bytes<'_> {
-    fn length(&self) -> usize {
-        self.0.len()
-    }
-
-    fn load<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        self.0.get(offset..)?.first_chunk().copied()
-    }
-
-    fn without_first(&self, length: usize) -> Self {
-        Self(&self.0[length..])
-    }
-}
 
 /// Returns the answer to a frame, as a frame, if there is one.
 pub(super) fn answer_to(frame: &[u8], answer: Answer) -> Option<Vec<u8>> {
@@ -80,7 +64,7 @@ pub(super) fn exchange_of(frame: &[u8]) -> Option<Exchange> {
     // Bytes of an earlier packet in the memory must not matter.
     let mut exchange = Exchange::EMPTY;
     exchange.bytes_mut().fill(0xa5);
-    exchange.read(&Bytes(frame)).then_some(exchange)
+    exchange.read(&BytesFrame(frame)).then_some(exchange)
 }
 
 fn ip(family: Ip) -> PacketBuilderStep<IpHeaders> {
