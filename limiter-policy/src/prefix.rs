@@ -146,14 +146,18 @@ pub struct IntendedPrefix {
 /// Reads an address or a prefix from a program or a person.
 ///
 /// Programs write an IPv4 client of a dual-stack server as IPv4-mapped, and a network by the address of an
-/// interface in it. Refusing them would leave an attacker without a ban. Taking a mapped address as IPv6
-/// would answer about an address that no packet has. Files of the configuration use [`AddressOrPrefix`] instead:
+/// interface in it; mail servers put an address in brackets; and a link-local one has its interface's name behind it.
+/// Refusing them would leave an attacker without a ban. Taking a mapped address as IPv6 would answer about an address
+/// that no packet has. Files of the configuration use [`AddressOrPrefix`] instead:
 /// their author is there to correct them.
 pub fn meant(text: &str) -> Result<IntendedPrefix, PrefixError> {
     let corrected = |prefix| IntendedPrefix {
         prefix,
         is_corrected: true,
     };
+    if let Some(bare) = without_decoration(text) {
+        return Ok(corrected(meant(bare)?.prefix));
+    }
     match AddressOrPrefix::parse(text).and_then(AddressOrPrefix::prefix) {
         Ok(prefix) => Ok(IntendedPrefix {
             prefix,
@@ -166,6 +170,20 @@ pub fn meant(text: &str) -> Result<IntendedPrefix, PrefixError> {
         }
         Err(invalid) => Err(invalid),
     }
+}
+
+/// Returns the address in brackets, or before the name of a link-local address's interface.
+fn without_decoration(text: &str) -> Option<&str> {
+    if let Some(inner) = text.strip_prefix('[') {
+        return inner
+            .strip_suffix(']')
+            .filter(|inner| !inner.starts_with('['));
+    }
+    let (address, _interface) = text.split_once('%')?;
+    let is_link_local = address
+        .parse()
+        .is_ok_and(|address| Ipv6Addr::is_unicast_link_local(&address));
+    is_link_local.then_some(address)
 }
 
 const fn bits(address: IpAddr) -> u8 {
@@ -229,6 +247,10 @@ mod tests {
             ("::ffff:0:0/96", "0.0.0.0/0", true),
             ("172.20.5.7/16", "172.20.0.0/16", true),
             ("2001:db8:9:9::5/64", "2001:db8:9:9::/64", true),
+            ("[2001:db8::1]", "2001:db8::1/128", true),
+            ("[192.0.2.1]", "192.0.2.1/32", true),
+            ("[::ffff:192.0.2.1]", "192.0.2.1/32", true),
+            ("fe80::1%eth0", "fe80::1/128", true),
         ] {
             let expected = IntendedPrefix {
                 prefix: prefix.parse().unwrap(),
@@ -243,7 +265,10 @@ mod tests {
             "::ffff:192.0.2.1/129",
             "192.0.2.1/33",
             "192.0.2.01",
-            "fe80::1%eth0",
+            "2001:db8::1%eth0",
+            "[2001:db8::1",
+            "[[2001:db8::1]]",
+            "[]",
         ] {
             assert!(meant(text).is_err(), "{text}");
         }

@@ -5,7 +5,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use std::path::Path;
+use std::{fs, path::Path};
 use testbed::{Limiter, SERVER_INTERFACE};
 
 use crate::{
@@ -29,6 +29,27 @@ fn none_given_or_none_there() -> Result<()> {
         &["no interface is named 'eth9'; there are: lo, server0"],
     )?;
     assert_nothing_left(&pair, &scene.socket())
+}
+
+/// The daemon may be older than the interface, so it waits for one that its file names.
+#[test]
+fn check_names_an_interface_that_is_not_there_yet() -> Result<()> {
+    let (scene, pair) = (Scene::new()?, pair()?);
+    let file = scene.path("waiting.yaml");
+    fs::write(
+        &file,
+        format!("interfaces: [{SERVER_INTERFACE}, eth9]\n{GOOD}"),
+    )?;
+    let mut check = pair.server.command(BINARY);
+    let checked = check.args(["check", "-c"]).arg(file).output()?;
+    let reported = String::from_utf8(checked.stderr)?;
+    let expected = "no interface is named 'eth9' here yet: the daemon waits for it\n";
+    ensure!(
+        reported.contains(expected) && checked.status.success(),
+        "{reported}"
+    );
+    ensure!(!reported.contains("'server0'"), "{reported}");
+    Ok(())
 }
 
 /// The kernel does not run a generic program beside a native one.
@@ -241,7 +262,7 @@ fn interfaces_of_the_configuration_are_waited_for() -> Result<()> {
 #[test]
 fn jumbo_frames_want_a_larger_burst() -> Result<()> {
     let (scene, pair) = (Scene::new()?, pair()?);
-    std::fs::write(
+    fs::write(
         scene.path("limiter.yaml"),
         "limits: {BytesPerIPAddress: {burst: 2000, count: 2000, period: 1s}}",
     )?;
@@ -282,7 +303,7 @@ fn check_run_and_reload_refuse_the_same_interfaces() -> Result<()> {
         ),
     ] {
         let configuration = format!("interfaces: [{interfaces}]\n{GOOD}");
-        std::fs::write(scene.path("limiter.yaml"), &configuration)?;
+        fs::write(scene.path("limiter.yaml"), &configuration)?;
         let mut check = pair.server.command(BINARY);
         check.args(["check", "-c"]).arg(scene.path("limiter.yaml"));
         assert_fails(&mut check, &[reported])?;

@@ -32,6 +32,11 @@ pub(super) fn inspect(config: &Config) -> anyhow::Result<Vec<CountedPeer<'_>>> {
         for interface in &named {
             fit::check(policy, interface, &named, &lookup.all)?;
         }
+        for name in names(&lookup.missing) {
+            output::warn(&format!(
+                "no interface is named '{name}' here yet: the daemon waits for it"
+            ));
+        }
         let waiting = names(&lookup.missing).count();
         let (selected, misfits) = fit::choose(policy, &lookup, waiting);
         for (interface, misfit) in misfits {
