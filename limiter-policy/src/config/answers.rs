@@ -3,43 +3,43 @@
 use limiter_common::{limit::Cost, strategy::Strategy};
 
 use super::{
-    node::Node,
+    fields::{Field, Given},
     rate::{self, RateContext},
-    reader::{Name, Reader},
 };
 use crate::policy::{AnswerRates, Rate};
 
-const PER_PREFIX: &str = "per-prefix";
-const TOTAL: &str = "total";
+pub(super) const FIELDS: [Field<AnswerRates>; 2] = [
+    Field::new(
+        "per-prefix",
+        "the rate to each IPv4 /24 and each IPv6 /48 (`{burst: 100, count: 100, period: 1s}`)",
+        |rates, given| read_rate(&mut rates.per_prefix, given),
+    ),
+    Field::new(
+        "total",
+        "the rate of each interface (`{burst: 100000, count: 1000000, period: 1s}`)",
+        |rates, given| read_rate(&mut rates.total, given),
+    ),
+];
 
-pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> AnswerRates {
+pub(super) fn read(given: &mut Given<'_, '_, '_>) -> AnswerRates {
     let mut rates = AnswerRates::default();
-    let expected = format!("a map with '{PER_PREFIX}' and '{TOTAL}'");
-    let Some(fields) = reader.fields(node, &expected, &[PER_PREFIX, TOTAL]) else {
-        return rates;
-    };
-    for (field, rate) in [
-        (PER_PREFIX, &mut rates.per_prefix),
-        (TOTAL, &mut rates.total),
-    ] {
-        let given = fields.find(field);
-        let given = given.and_then(|(name, node)| read_rate(reader, name, node));
-        *rate = given.unwrap_or(*rate);
-    }
+    given.map("a map with 'per-prefix' and 'total'", &FIELDS, &mut rates);
     rates
 }
 
-fn read_rate<'n>(reader: &mut Reader<'n, '_>, name: Name<'n>, node: &'n Node<'n>) -> Option<Rate> {
+fn read_rate(rate: &mut Rate, given: &mut Given<'_, '_, '_>) {
     const CONTEXT: RateContext = RateContext {
         cost: Some(Cost::Packets),
         strategy: Some(Strategy::Gcra),
     };
-    let fields = reader.fields(node, rate::EXPECTED, &rate::FIELDS)?;
-    let rates = rate::read(reader, &fields, name.at, CONTEXT)?;
-    if let [rate] = rates[..] {
-        return Some(rate);
+    let fields = (given.reader).fields(given.node, rate::EXPECTED, &rate::FIELDS);
+    let position = given.position();
+    match fields.and_then(|fields| rate::read(given.reader, &fields, position, CONTEXT)) {
+        Some(rates) if let [one] = rates[..] => *rate = one,
+        Some(_) => {
+            let message = format!("'{}' has one rate, not several", given.name.text);
+            given.reader.error(given.name.at, message);
+        }
+        None => {}
     }
-    let message = format!("'{}' has one rate, not several", name.text);
-    reader.error(name.at, message);
-    None
 }

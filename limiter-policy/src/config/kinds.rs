@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use limiter_common::{limit::Cost, policy::MOST_OTHERWISE};
 
 use super::{
-    contradictions::counts_by_server_name, diagnostics::Problems, limit::Definition,
-    limits::Limits, otherwise::FIELD,
+    contradictions::counts_by_server_name, diagnostics::Problems, limit::Definition, limits::Limits,
 };
 use crate::policy::Mode;
+
+pub(super) const OTHERWISE: &str = "otherwise";
 
 /// Reports a limit with `otherwise` that has no other limits of its kind, or has a rival with `otherwise`.
 pub(super) fn check(limits: &Limits, problems: &mut Problems) {
@@ -26,7 +27,7 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
             !others.any(|other| !other.matching.otherwise && kind(other) == (id.clone(), cost));
         if is_alone && !limits.are_incomplete() {
             let message = format!(
-                "no other limit that counts has id {id} and cost {cost}: leave '{FIELD}' out of {}",
+                "no other limit that counts has id {id} and cost {cost}: leave '{OTHERWISE}' out of {}",
                 limit.name
             );
             problems.report_at(limit.position, message);
@@ -47,13 +48,13 @@ pub(super) fn check(limits: &Limits, problems: &mut Problems) {
         if let Some(first) = first_of_kind.insert((id.clone(), cost), &limit.name) {
             let message = format!(
                 "{first} and {} both count what no other limit with id {id} and cost {cost} does: \
-                 leave '{FIELD}' out of one",
+                 leave '{OTHERWISE}' out of one",
                 limit.name
             );
             problems.report_at(limit.position, message);
         } else if first_of_kind.len() > MOST_OTHERWISE {
             let message = format!(
-                "{} is one too many: at most {MOST_OTHERWISE} limits have '{FIELD}'",
+                "{} is one too many: at most {MOST_OTHERWISE} limits have '{OTHERWISE}'",
                 limit.name
             );
             problems.report_at(limit.position, message);

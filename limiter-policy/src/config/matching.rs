@@ -8,7 +8,9 @@ use super::{
         self, DESTINATION, DESTINATION_PORT, DNS_NAME, DNS_OPCODE, DNS_RD, DNS_TYPE, EDNS,
         FRAGMENTS, ICMP_TYPE, PROTOCOL, SERVER_NAME, SOURCE_PORT, STANDING, STATE, TCP_FLAGS,
     },
-    dns_match, flags, icmp_types,
+    dns_match,
+    fields::{Field, Given},
+    flags, icmp_types,
     limit_id::LimitKeys,
     nearest,
     node::{Node, Value},
@@ -17,81 +19,124 @@ use super::{
 };
 use crate::policy::{Fragments, Match};
 
-const FIELDS: [&str; 15] = [
-    PROTOCOL,
-    DESTINATION_PORT,
-    SOURCE_PORT,
-    TCP_FLAGS,
-    ICMP_TYPE,
-    DESTINATION,
-    FRAGMENTS,
-    STANDING,
-    STATE,
-    DNS_NAME,
-    DNS_TYPE,
-    DNS_OPCODE,
-    DNS_RD,
-    EDNS,
-    SERVER_NAME,
+pub(super) const FIELDS: [Field<Match>; 15] = [
+    Field::new(
+        PROTOCOL,
+        "`tcp`, `udp`, `icmp`, `icmpv6` or a number, 0 to 255",
+        |matching, given| {
+            matching.protocols = read_protocols(given.reader, given.node).unwrap_or_default();
+        },
+    ),
+    Field::new(
+        DESTINATION_PORT,
+        "a port, 0 to 65535, or a range: `8000-8099`",
+        |matching, given| {
+            let ports = ports::read(given.reader, given.node);
+            matching.destination_ports = ports.unwrap_or_default();
+        },
+    ),
+    Field::new(SOURCE_PORT, "likewise", |matching, given| {
+        matching.source_ports = ports::read(given.reader, given.node).unwrap_or_default();
+    }),
+    Field::new(
+        TCP_FLAGS,
+        "`fin`, `syn`, `rst`, `psh`, `ack`, `urg`, `ece`, `cwr`: all are set; with `!` before it, not set",
+        |matching, given| matching.tcp_flags = flags::read(given.reader, given.node),
+    ),
+    Field::new(
+        ICMP_TYPE,
+        "[a name](#icmp-type), or a number, 0 to 255, beside `protocol: icmp` or `protocol: icmpv6`",
+        |matching, given| {
+            // With a wrong protocol, a type's number is ambiguous.
+            if given.fields.is_missing(PROTOCOL) || !matching.protocols.is_empty() {
+                let types = icmp_types::read(given.reader, given.node, &matching.protocols);
+                matching.icmp_types = types.unwrap_or_default();
+            }
+        },
+    ),
+    Field::new(DESTINATION, "an address or a prefix", |matching, given| {
+        let destinations = read_destinations(given.reader, given.node);
+        matching.destinations = destinations.unwrap_or_default();
+    }),
+    Field::new(
+        FRAGMENTS,
+        "`count` or `ignore` [later fragments](packets.md#fragments) that could match",
+        |matching, given| {
+            let known = Fragments::ALL.map(|fragments| (fragments.name(), fragments));
+            given.choice(&mut matching.fragments, known);
+        },
+    ),
+    Field::new(
+        STANDING,
+        "`proven`, `familiar`, `fresh`, `retried`, `unknown`: the source's \
+         [standing](known-clients.md#the-five-standings)",
+        |matching, given| {
+            matching.standing = read_standings(given.reader, given.node).unwrap_or_default();
+        },
+    ),
+    Field::new(
+        STATE,
+        "`established`, `new`, `none`: the [state](connections.md#segments-of-no-connection) of a TCP connection",
+        |matching, given| {
+            matching.tcp_states = read_states(given.reader, given.node).unwrap_or_default();
+        },
+    ),
+    Field::new(
+        DNS_NAME,
+        "a name, or `*.` before one: of the question, in DNS queries over UDP",
+        |matching, given| {
+            let names = dns_match::read_names(given.reader, given.node);
+            matching.dns.names = names.unwrap_or_default();
+        },
+    ),
+    Field::new(DNS_TYPE, "the question's type", |matching, given| {
+        let types = dns_match::read_types(given.reader, given.node);
+        matching.dns.types = types.unwrap_or_default();
+    }),
+    Field::new(DNS_OPCODE, "the query's opcode", |matching, given| {
+        let opcodes = dns_match::read_opcodes(given.reader, given.node);
+        matching.dns.opcodes = opcodes.unwrap_or_default();
+    }),
+    Field::new(
+        DNS_RD,
+        "`true` or `false`: whether the query desires recursion",
+        |matching, given| given.choice(&mut matching.dns.recursion_desired, FLAGS),
+    ),
+    Field::new(
+        EDNS,
+        "`true` or `false`: whether records follow the question, such as EDNS's `OPT`",
+        |matching, given| given.choice(&mut matching.dns.edns, FLAGS),
+    ),
+    Field::new(
+        SERVER_NAME,
+        "a name, or `*.` before one, that a TCP connection or with `protocol: udp` a QUIC flow asks for",
+        |matching, given| {
+            let names = dns_match::read_names(given.reader, given.node);
+            matching.server_names = names.unwrap_or_default();
+        },
+    ),
 ];
+
+const FLAGS: [(&str, Option<bool>); 2] = [("true", Some(true)), ("false", Some(false))];
 
 /// Reads a limit's match. Checks that depend on an unknown id or cost (`None`) are skipped. Invalid parts are
 /// left out.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
+pub(super) fn read(
+    given: &mut Given<'_, '_, '_>,
     id: Option<LimitKeys>,
     cost: Option<Cost>,
 ) -> Match {
     let mut matching = Match::default();
-    let expected = format!("a map with {}", nearest::alternatives(&FIELDS));
-    let Some(fields) = reader.fields(node, &expected, &FIELDS) else {
+    let names = FIELDS.map(|field| field.name);
+    let expected = format!("a map with {}", nearest::alternatives(&names));
+    let Some(fields) = given.map(&expected, &FIELDS, &mut matching) else {
         return matching;
     };
     // Unknown names were reported already.
-    if matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
-        reader.error(
-            node.at,
-            "an empty match selects every packet: leave 'match' out",
-        );
+    if matches!(&given.node.value, Value::Mapping(entries) if entries.is_empty()) {
+        given.error("an empty match selects every packet: leave 'match' out");
     }
-    if let Some(node) = fields.get(PROTOCOL) {
-        matching.protocols = read_protocols(reader, node).unwrap_or_default();
-    }
-    if let Some(node) = fields.get(DESTINATION_PORT) {
-        matching.destination_ports = ports::read(reader, node).unwrap_or_default();
-    }
-    if let Some(node) = fields.get(SOURCE_PORT) {
-        matching.source_ports = ports::read(reader, node).unwrap_or_default();
-    }
-    if let Some(node) = fields.get(TCP_FLAGS) {
-        matching.tcp_flags = flags::read(reader, node);
-    }
-    if let Some(node) = fields.get(ICMP_TYPE) {
-        // With a wrong protocol, a type's number is ambiguous.
-        if fields.is_missing(PROTOCOL) || !matching.protocols.is_empty() {
-            let types = icmp_types::read(reader, node, &matching.protocols);
-            matching.icmp_types = types.unwrap_or_default();
-        }
-    }
-    if let Some(node) = fields.get(DESTINATION) {
-        matching.destinations = read_destinations(reader, node).unwrap_or_default();
-    }
-    if let Some(node) = fields.get(FRAGMENTS) {
-        let known = Fragments::ALL.map(|fragments| (fragments.name(), fragments));
-        matching.fragments = reader.choice(node, FRAGMENTS, known).unwrap_or_default();
-    }
-    if let Some(node) = fields.get(STANDING) {
-        matching.standing = read_standings(reader, node).unwrap_or_default();
-    }
-    if let Some(node) = fields.get(STATE) {
-        matching.tcp_states = read_states(reader, node).unwrap_or_default();
-    }
-    matching.dns = dns_match::read(reader, &fields);
-    if let Some(node) = fields.get(SERVER_NAME) {
-        matching.server_names = dns_match::read_names(reader, node).unwrap_or_default();
-    }
-    contradictions::check(reader, &fields, &matching, id, cost);
+    contradictions::check(given.reader, &fields, &matching, id, cost);
     matching
 }
 

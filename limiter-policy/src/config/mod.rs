@@ -6,58 +6,49 @@
 mod answers;
 mod assemble;
 mod automatic_ban;
-mod bans;
 mod boulder;
-mod buckets;
 mod connections;
 mod contradictions;
 mod deny;
 mod diagnostics;
 mod dns_cookies;
 mod dns_match;
-mod dns_name;
 pub mod duration;
+mod fields;
 mod flags;
 mod flat_metrics;
 mod fleet;
 mod folder;
-mod group;
-mod groups;
 mod icmp_types;
 mod id;
 mod indentation;
 mod ip_rep;
 mod joined;
 mod kinds;
-mod length;
 mod limit;
+mod limit_fields;
 mod limit_id;
 mod limits;
 mod list_names;
-mod listen;
+mod listening;
 mod lists;
 mod matching;
-mod max_age;
 mod multiple;
 mod name_id;
 mod named_lines;
 mod names_section;
 pub mod nearest;
-mod new_names;
 mod node;
-mod offenders;
-mod otherwise;
 mod overrides;
 mod owned_names;
-mod page;
 mod ports;
 mod prefix;
 mod public_suffixes;
 mod pushed_file;
-mod queue;
 pub mod rate;
 mod reader;
 mod reserve;
+mod room;
 mod scope;
 mod sections;
 mod selector;
@@ -66,7 +57,6 @@ mod spelling;
 mod standing;
 mod strategy;
 mod subscribers;
-mod surroundings;
 mod traffic_server;
 mod variables;
 
@@ -75,16 +65,15 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use limiter_common::table::HashKey;
 
+use self::{diagnostics::Problems, joined::Texts, reader::Surroundings};
 pub use self::{
-    bans::Bans,
-    buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
-    offenders::Offenders,
-    page::{ListenAddress, Page},
+    fields::FieldTable,
+    listening::{ListenAddress, Metrics, Page},
     pushed_file::PushedFile,
-    settings::{AttachMode, Control, Metrics},
+    room::{Bans, Buckets, Offenders, Scope, Store},
+    settings::{AttachMode, Control},
 };
-use self::{diagnostics::Problems, joined::Texts, surroundings::Surroundings};
 use crate::{
     file,
     fleet::Fleet,
@@ -207,7 +196,7 @@ pub fn load_pushed(
 pub fn check_pushed(text: &str, name: &str) -> Result<(), Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(name);
-    pushed_file::check(text, &sections::OF_ALL, file, &mut problems);
+    pushed_file::check(text, &sections::of_all_nodes(), file, &mut problems);
     if problems.is_empty() {
         Ok(())
     } else {
@@ -259,7 +248,7 @@ fn join_folder(
         let (file, read) = match pushed.filter(|pushed| pushed.path == path) {
             Some(PushedFile { text, .. }) => {
                 let file = problems.open_pushed(&name);
-                pushed_file::check(text, &sections::OF_ALL, file, problems);
+                pushed_file::check(text, &sections::of_all_nodes(), file, problems);
                 (file, Ok(text.to_owned()))
             }
             None => (problems.open(&name), file::read(&path)),
@@ -273,6 +262,31 @@ fn join_folder(
             Err(error) => problems.report(file, None, error.to_string()),
         }
     }
+}
+
+/// Returns the tables of fields in the manual.
+#[must_use]
+pub fn field_tables() -> Vec<FieldTable> {
+    const PAGE: &str = "configure.md";
+    vec![
+        FieldTable::new(PAGE, "## Sections", &sections::SECTIONS),
+        FieldTable::new(PAGE, "### `limits`", &limit_fields::FIELDS),
+        FieldTable::new(PAGE, "### `match`", &matching::FIELDS),
+        FieldTable::new(PAGE, "### `reserve`", &reserve::FIELDS),
+        FieldTable::new(PAGE, "### `answers`", &answers::FIELDS),
+        FieldTable::new(PAGE, "### `lists`", &lists::FIELDS),
+        FieldTable::new(PAGE, "### `ip-rep`", &ip_rep::FIELDS),
+        FieldTable::new(PAGE, "#### Metrics of a limit", &flat_metrics::FIELDS),
+        FieldTable::new(PAGE, "### `standing`", &standing::FIELDS),
+        FieldTable::new(PAGE, "### `buckets`", &room::BUCKETS_FIELDS),
+        FieldTable::new(PAGE, "### `offenders`", &room::OFFENDERS_FIELDS),
+        FieldTable::new(PAGE, "### `bans`", &room::BANS_FIELDS),
+        FieldTable::new(PAGE, "### `metrics`", &listening::METRICS_FIELDS),
+        FieldTable::new(PAGE, "### `page`", &listening::PAGE_FIELDS),
+        FieldTable::new(PAGE, "### `control`", &settings::CONTROL_FIELDS),
+        FieldTable::new(PAGE, "### `fleet`", &fleet::FIELDS),
+        FieldTable::new("reputation.md", "## Automatic bans", &automatic_ban::FIELDS),
+    ]
 }
 
 /// Reads a configuration from a text; `name` stands for its file in errors. The text may not name files.

@@ -1,14 +1,11 @@
 //! The sections `zones` and `server-names`: the names that limits with the ids `zone` and `server-name`
 //! tell apart.
 
-use std::path::Path;
-
 use super::{
-    dns_name,
+    dns_match,
     named_lines::Lines,
     node::{Node, Value},
     reader::{FirstPositions, Reader},
-    surroundings::named_path,
 };
 use crate::policy::{DnsName, InvalidDnsName};
 
@@ -40,11 +37,10 @@ pub(super) const SERVER_NAMES: Kind = Kind {
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    directory: Option<&Path>,
     kind: Kind,
 ) -> Vec<DnsName> {
     let mut names = match &node.value {
-        Value::Mapping(_) => read_file(reader, node, directory, kind).unwrap_or_default(),
+        Value::Mapping(_) => read_file(reader, node, kind).unwrap_or_default(),
         _ => read_written(reader, node, kind),
     };
     if names.len() > MOST {
@@ -62,7 +58,7 @@ fn read_written<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, kind: Kind)
     let one = kind.one;
     let expected = format!("a {one}, such as 'example.com'");
     for item in items {
-        let Some(name): Option<DnsName> = dns_name::read(reader, item, &expected) else {
+        let Some(name): Option<DnsName> = dns_match::read_name(reader, item, &expected) else {
             continue;
         };
         let describe = || format!("{one} '{name}'");
@@ -77,7 +73,6 @@ fn read_written<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, kind: Kind)
 fn read_file<'n>(
     reader: &mut Reader<'n, '_>,
     node: &'n Node<'n>,
-    directory: Option<&Path>,
     Kind { one, several, .. }: Kind,
 ) -> Option<Vec<DnsName>> {
     let expected = format!("a list of {several}, or a map with 'file'");
@@ -90,7 +85,7 @@ fn read_file<'n>(
         return None;
     };
     let name = reader.text(file, "a file's name")?;
-    let path = named_path(reader, file.at, name, directory)?;
+    let path = reader.named_path(file.at, name)?;
     let lines: Lines<DnsName, InvalidDnsName> = Lines {
         item: one,
         find: |line| {

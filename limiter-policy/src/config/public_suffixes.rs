@@ -1,10 +1,9 @@
 //! The section `public-suffixes`: the file with the names below which domains are registered.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{
     diagnostics::Problems, limits::Limits, named_lines::Lines, node::Node, reader::Reader,
-    surroundings::named_path,
 };
 use crate::policy::{InvalidSuffixRule, Mode, SuffixRule, rule_in_line};
 
@@ -20,8 +19,10 @@ const LINES: Lines<SuffixRule, InvalidSuffixRule> = Lines {
 };
 
 /// The file that a section names.
+#[derive(Default)]
 pub(super) enum Section {
     /// The section is absent.
+    #[default]
     Missing,
     /// An error was reported.
     Invalid,
@@ -30,11 +31,7 @@ pub(super) enum Section {
 }
 
 /// Reads the section: a map with the file.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    directory: Option<&Path>,
-) -> Section {
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Section {
     let Some(fields) = reader.fields(node, "a map with 'file'", &[FILE]) else {
         return Section::Invalid;
     };
@@ -45,7 +42,7 @@ pub(super) fn read<'n>(
         return Section::Invalid;
     };
     let rules = reader.text(named, "a file's name").and_then(|name| {
-        let path = named_path(reader, named.at, name, directory)?;
+        let path = reader.named_path(named.at, name)?;
         LINES.read(reader, named.at, &path)
     });
     rules.map_or(Section::Invalid, Section::Read)

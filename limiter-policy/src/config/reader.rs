@@ -4,7 +4,10 @@ use std::{
     collections::{HashMap, hash_map::Entry},
     hash::Hash,
     ops::RangeInclusive,
+    path::{Path, PathBuf},
 };
+
+use jiff::Timestamp;
 
 use super::{
     diagnostics::{FileNumber, FilePosition, Position, Problems},
@@ -14,6 +17,7 @@ use super::{
     rate::text,
     traffic_server,
 };
+use crate::lists::Feeds;
 
 /// Reads the nodes of a text, possibly joined from several files, and reports their errors.
 ///
@@ -22,7 +26,19 @@ use super::{
 pub(super) struct Reader<'n, 'p> {
     source: &'n str,
     lines: Lines<'n>,
+    surroundings: &'p Surroundings<'p>,
     problems: &'p mut Problems,
+}
+
+/// The context of a configuration's text: its file, and access to the files that it names.
+pub(super) struct Surroundings<'s> {
+    pub(super) file: FileNumber,
+    /// The directory of named files; `None`: the text may not name files.
+    pub(super) directory: Option<&'s Path>,
+    /// The previous contents of feed files.
+    pub(super) feeds: &'s Feeds,
+    /// The time, to find stale feed files. Unused without a directory.
+    pub(super) now: Timestamp,
 }
 
 /// A name in a mapping, with its position.
@@ -55,25 +71,57 @@ impl<'n> Fields<'n> {
     pub(super) fn is_missing(&self, name: &str) -> bool {
         self.get(name).is_none() && !self.misspelt.contains(&name)
     }
+
+    /// Returns whether a field's value is unknown, because its name is misspelt.
+    pub(super) fn is_misspelt(&self, name: &str) -> bool {
+        self.get(name).is_none() && self.misspelt.contains(&name)
+    }
 }
 
 impl<'n, 'p> Reader<'n, 'p> {
-    /// Returns a reader of the nodes parsed from `source`, the text of `file`.
-    pub(super) const fn new(source: &'n str, file: FileNumber, problems: &'p mut Problems) -> Self {
+    /// Returns a reader of the nodes parsed from the texts of several files.
+    pub(super) fn new(
+        texts: &'n Texts,
+        surroundings: &'p Surroundings<'p>,
+        problems: &'p mut Problems,
+    ) -> Self {
         Self {
-            source,
-            lines: Lines::Of(file),
+            source: texts.text(),
+            lines: texts.lines(),
+            surroundings,
             problems,
         }
     }
 
-    /// Returns a reader of the nodes parsed from the texts of several files.
-    pub(super) fn of_texts(texts: &'n Texts, problems: &'p mut Problems) -> Self {
-        Self {
-            source: texts.text(),
-            lines: texts.lines(),
-            problems,
+    /// Returns a reader of the nodes parsed from `source`, the text of a file that this reader's text names.
+    pub(super) fn of_named_file<'s, 'q>(
+        &'q mut self,
+        source: &'s str,
+        file: FileNumber,
+    ) -> Reader<'s, 'q> {
+        Reader {
+            source,
+            lines: Lines::Of(file),
+            surroundings: self.surroundings,
+            problems: self.problems,
         }
+    }
+
+    pub(super) const fn surroundings(&self) -> &'p Surroundings<'p> {
+        self.surroundings
+    }
+
+    /// Returns the path of a file named at a position; `None`: an error was reported, as the text may not name
+    /// files.
+    pub(super) fn named_path(&mut self, at: Position, name: &str) -> Option<PathBuf> {
+        let file = self.position(at).file;
+        let why = match self.surroundings.directory {
+            None => "only a configuration file can name other files",
+            Some(_) if self.problems.is_pushed(file) => "a file that is pushed cannot name others",
+            Some(directory) => return Some(directory.join(name)),
+        };
+        self.error(at, format!("cannot read the file '{name}': {why}"));
+        None
     }
 
     pub(super) fn problems(&mut self) -> &mut Problems {

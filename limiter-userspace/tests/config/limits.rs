@@ -34,8 +34,8 @@ fn names() {
              PacketsPerIPv4Range, BytesPerIPv4Range, NewConnectionsPerIPv4Range, \
              PacketsPerSubscriber, BytesPerSubscriber, NewConnectionsPerSubscriber",
             "4:30: invalid burst '0', must be > 0: to refuse everybody, use 'block'",
-            "4:55: unknown field 'x', must be one of burst, count, period, rate, floor, ceiling, scope, strategy, mode, prefix-length, \
-             exclude, block, reserve, deny, slip, ban, limit, queue, group, ip-rep, metrics, id, cost, match, otherwise",
+            "4:55: unknown field 'x', must be one of id, cost, prefix-length, match, otherwise, mode, strategy, limit, burst, \
+             count, period, rate, floor, ceiling, scope, reserve, deny, slip, queue, group, ban, exclude, block, ip-rep, metrics",
         ],
     );
     check(
@@ -156,8 +156,8 @@ fn definitions() {
             "7:53: invalid burst '5', must be at least 1514 bytes: an Ethernet frame larger than \
              the burst could never pass",
             "8:37: expected enforce, observe or off, found nothing",
-            "8:40: unknown field 'priority', must be one of burst, count, period, rate, floor, ceiling, scope, strategy, mode, \
-             prefix-length, exclude, block, reserve, deny, slip, ban, limit, queue, group, ip-rep, metrics, id, cost, match, otherwise",
+            "8:40: unknown field 'priority', must be one of id, cost, prefix-length, match, otherwise, mode, strategy, limit, burst, \
+             count, period, rate, floor, ceiling, scope, reserve, deny, slip, queue, group, ban, exclude, block, ip-rep, metrics",
         ],
     );
 }
@@ -173,9 +173,9 @@ fn built_in_limits_are_defined_already() {
 "
         ),
         &[
-            &format!("2:27: 'id' {why}"),
-            &format!("2:48: 'cost' {why}"),
-            &format!("2:64: 'match' {why}"),
+            &format!("2:23: 'id' {why}"),
+            &format!("2:42: 'cost' {why}"),
+            &format!("2:57: 'match' {why}"),
         ],
     );
 }

@@ -259,27 +259,10 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
     (32..)
         .zip(matches)
         .map(|(id, matching)| Limit {
-            name: format!("Limit{id}"),
             id: LimitId(id),
-            id_format: IdFormat::IpAddress,
-            per_name: None,
-            cost: Cost::Packets,
-            strategy: Strategy::Gcra,
             matching,
-            mode: Mode::Enforce,
-            reserve: None,
-            deny: None,
-            ban: None,
             default: Some(PLENTY),
-            overrides: Vec::new(),
-            exclude: Vec::new(),
-            block: Vec::new(),
-            ip_rep: None,
-            queue: None,
-            group: None,
-            ceiling: None,
-            fleet_nodes: None,
-            metrics: None,
+            ..Limit::with_name(&format!("Limit{id}"), IdFormat::IpAddress, Cost::Packets)
         })
         .collect()
 }
