@@ -20,15 +20,13 @@ use super::{
     diagnostics::Problems,
     fleet,
     ip_rep::{self, IpRep},
-    kinds,
     limit::Definition,
-    limits::{LimitIndex, Limits},
+    limits::{self, LimitIndex, Limits},
     list_names::ListNames,
     listening::{Metrics, Page},
     lists::Lists,
-    name_id,
+    name_id, name_sections,
     overrides::{self, Overrides},
-    public_suffixes,
     reader::Surroundings,
     room::{Bans, Buckets, Offenders, Scope},
     settings::{AttachMode, Control},
@@ -73,7 +71,7 @@ pub(super) struct Parts {
     pub(super) zones: Option<Vec<DnsName>>,
     /// Sorted; `None`: the file has no such section.
     pub(super) server_names: Option<Vec<DnsName>>,
-    pub(super) public_suffixes: public_suffixes::Section,
+    pub(super) public_suffixes: name_sections::Suffixes,
     /// `None`: the default.
     pub(super) malformed: Option<Action>,
     pub(super) own_connections: OwnConnections,
@@ -173,7 +171,7 @@ fn check(parts: &mut Parts, problems: &mut Problems) -> Vec<SuffixRule> {
     parts.limits.check_number(problems);
     check_connections(&parts.limits, problems);
     connections::check_groups(&parts.limits, problems);
-    kinds::check(&parts.limits, problems);
+    limits::check_otherwise(&parts.limits, problems);
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);
     parts.lists.check(&parts.never_ban, problems);
@@ -189,7 +187,7 @@ fn check(parts: &mut Parts, problems: &mut Problems) -> Vec<SuffixRule> {
     };
     name_id::check_owned(by_name, &parts.limits, &known, problems);
     let public_suffixes = mem::take(&mut parts.public_suffixes);
-    let public_suffixes = public_suffixes::rules(public_suffixes, &parts.limits, problems);
+    let public_suffixes = name_sections::suffix_rules(public_suffixes, &parts.limits, problems);
     if problems.is_empty() {
         name_id::check_domains(by_name, &parts.limits, &public_suffixes, problems);
     }

@@ -10,10 +10,10 @@ use super::{
     fields::{self, Field, Given},
     limit::Definition,
     limits::Limits,
+    nearest,
     node::Node,
     rate,
     reader::Reader,
-    spelling,
 };
 use crate::policy::{Mode, Queue};
 
@@ -109,10 +109,10 @@ pub(super) fn read_queue(given: &mut Given<'_, '_, '_>, mode: Mode) -> Option<Qu
 /// Reads the group's name; `None`: the limit has its own count.
 pub(super) fn read_group(given: &mut Given<'_, '_, '_>) -> Option<String> {
     let text = given.text("a group's name")?;
-    if !spelling::is_name(text) {
+    if !nearest::is_name(text) {
         given.error(format!(
             "invalid group '{text}', {}",
-            spelling::expected_name()
+            nearest::expected_name()
         ));
         return None;
     }

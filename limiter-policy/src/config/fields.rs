@@ -2,7 +2,7 @@
 //! its line in the manual, its reader, and the reason why it may be misplaced. From the descriptions follow the
 //! known names in errors, and the tables of the manual.
 
-use std::{borrow::Cow, ops::RangeInclusive};
+use std::{borrow::Cow, ops::RangeInclusive, path::Path};
 
 use super::{
     diagnostics::FilePosition,
@@ -11,7 +11,10 @@ use super::{
     reader::{Fields, Name, Reader},
     variables,
 };
-use crate::text;
+use crate::{
+    file::{self, FileError},
+    text,
+};
 
 /// The field of an age, with Traffic Server's name.
 pub(super) const MAX_AGE: &str = "max-age";
@@ -156,6 +159,20 @@ impl<'n> Given<'_, 'n, '_> {
         read(self.reader, self.node, expected, descriptions, target)
     }
 
+    /// Reads the value inline, or from a file that it names.
+    pub(super) fn inline_or_file<T>(
+        &mut self,
+        read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
+    ) -> Option<T> {
+        match &self.node.value {
+            Value::Text(name) if !name.is_empty() => {
+                let path = self.reader.named_path(self.node.at, name)?;
+                named_file(self.reader, self.node, &path, read)
+            }
+            _ => read(self.reader, self.node),
+        }
+    }
+
     /// Reads a whole number in a range that `N` has room for.
     pub(super) fn whole<N: TryFrom<u64>>(&mut self, target: &mut N, range: RangeInclusive<u64>) {
         let number = self.reader.whole(self.node, self.name.text, range);
@@ -222,6 +239,40 @@ impl<'n> Given<'_, 'n, '_> {
             Err(error) => error.to_string(),
         };
         self.error(format!("invalid {} '{written}', {why}", self.name.text));
+    }
+}
+
+fn named_file<'n, T>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    path: &Path,
+    read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
+) -> Option<T> {
+    reader.problems().record_file(path);
+    // Errors about the file as a whole are reported at its name's position.
+    let mut unreadable = |error: FileError| {
+        reader.error(node.at, format!("the file '{}' {error}", path.display()));
+        None
+    };
+    let text = match file::read(path) {
+        Ok(text) => text,
+        Err(error) => return unreadable(error),
+    };
+    match Node::parse(&text) {
+        Ok(Node {
+            value: Value::Null, ..
+        }) => unreadable(FileError::Empty),
+        Ok(root) => {
+            let problems = reader.problems();
+            let file = problems.open(&path.display().to_string());
+            read(&mut reader.of_named_file(&text, file), &root)
+        }
+        Err(error) => {
+            let problems = reader.problems();
+            let file = problems.open(&path.display().to_string());
+            problems.report(file, error.at, error.message);
+            None
+        }
     }
 }
 

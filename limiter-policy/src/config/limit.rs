@@ -9,9 +9,8 @@ use limiter_common::{
 };
 
 use super::{
-    boulder,
     diagnostics::FilePosition,
-    fields,
+    fields, foreign,
     limit_fields::{COST, FIELDS},
     limit_id::{ID, LimitKeys},
     list_names::ListNames,
@@ -19,7 +18,6 @@ use super::{
     node::Node,
     rate::{self, RateContext},
     reader::{Fields, Name, Reader},
-    spelling,
 };
 use crate::policy::{self, Limit, Mode, Rate};
 
@@ -223,7 +221,7 @@ fn check_definition(reader: &mut Reader<'_, '_>, name: Name<'_>, fields: Option<
 
 /// Reports an unknown limit, with the nearest known name.
 fn report_unknown(reader: &mut Reader<'_, '_>, name: Name<'_>) {
-    if let Some(message) = boulder::undefined(name.text) {
+    if let Some(message) = foreign::boulder_limit(name.text) {
         reader.error(name.at, message);
         return;
     }
@@ -248,8 +246,8 @@ fn check_name(reader: &mut Reader<'_, '_>, name: Name<'_>) {
     let same = BUILT_IN
         .iter()
         .find(|limit| limit.name.eq_ignore_ascii_case(name.text));
-    let why = if !spelling::is_name(name.text) {
-        spelling::expected_name()
+    let why = if !nearest::is_name(name.text) {
+        nearest::expected_name()
     } else if let Some(limit) = same {
         format!(
             "which differs from a built-in name only in case, did you mean '{}'?",

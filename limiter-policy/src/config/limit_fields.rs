@@ -7,20 +7,20 @@
 use limiter_common::limit::{Cost, IdFormat};
 
 use super::{
-    automatic_ban, connections, contradictions, deny,
+    answers, automatic_ban, connections, contradictions,
     fields::{BOOLEANS, Field, Given},
-    flat_metrics, kinds,
     limit::{self, Definition},
     limit_id, list_names, matching,
     rate::{self, automatic},
     reader::{Fields, Reader},
     reserve, scope, strategy,
 };
-use crate::policy::{Match, Mode, Rate};
+use crate::policy::{FlatMetrics, Match, Mode, Rate};
 
 pub(super) const COST: &str = "cost";
 pub(super) const EXCLUDE: &str = "exclude";
 const BLOCK: &str = "block";
+pub(super) const OTHERWISE: &str = "otherwise";
 pub(super) const IP_REP: &str = "ip-rep";
 pub(super) const METRICS: &str = "metrics";
 
@@ -77,7 +77,7 @@ pub(super) const FIELDS: [LimitField; 25] = [
     )
     .unless(is_built_in),
     LimitField::new(
-        kinds::OTHERWISE,
+        OTHERWISE,
         "`true`: [count only packets that no other limit counts](connections.md#all-other-connections) with this \
          `id` and `cost`; sources excluded from the others, too (`false`)",
         |limit, given| given.choice(&mut limit.matching.otherwise, BOOLEANS),
@@ -150,18 +150,18 @@ pub(super) const FIELDS: [LimitField; 25] = [
         read_reserve,
     )
     .unless(|limit| reserve::why_misplaced(limit.known_strategy()?)),
-    LimitField::part(deny::FIELD, "the answer to refused packets (`drop`)"),
+    LimitField::part(answers::DENY, "the answer to refused packets (`drop`)"),
     LimitField::part(
-        deny::SLIP,
+        answers::SLIP,
         "of how many truncated answers one is sent, 1 to 10 (1)",
     )
     .then(|limit, reader, fields| {
-        let counted = deny::CountedPackets {
+        let counted = answers::CountedPackets {
             matching: &limit.matching,
             id_format: limit.known_id_format(),
             cost: limit.known_cost(),
         };
-        limit.deny = deny::read(reader, fields, counted);
+        limit.deny = answers::read_deny(reader, fields, counted);
     }),
     LimitField::new(
         connections::QUEUE,
@@ -344,7 +344,51 @@ pub(super) fn read_sieve(limit: &mut Definition, given: &mut Given<'_, '_, '_>) 
     limit.fields.ip_rep = Some(given.reader.position(given.node.at));
 }
 
+/// As in Traffic Server.
+const DEFAULT_PREFIX: &str = "plugin.rate_limiter";
+
+/// The longest prefix or tag in bytes: the maximum for a domain name.
+const LONGEST_PART: usize = 253;
+
+/// The parts of a limit's metrics' names in Traffic Server.
+pub(super) const METRICS_FIELDS: [Field<FlatMetrics>; 2] = [
+    Field::new(
+        "prefix",
+        "1 to 253 letters, digits and signs, no blanks (`plugin.rate_limiter`)",
+        |metrics, given| read_part(&mut metrics.prefix, given),
+    ),
+    Field::new("tag", "likewise (the limit's name)", |metrics, given| {
+        read_part(&mut metrics.tag, given);
+    }),
+];
+
+/// Reads the parts of a limit's metrics' names.
 pub(super) fn read_metrics(limit: &mut Definition, given: &mut Given<'_, '_, '_>) {
-    limit.metrics = flat_metrics::read(given.reader, &limit.limit.name, given.node);
-    limit.fields.metrics = Some(given.reader.position(given.node.at));
+    let expected = "a map, possibly empty, with 'prefix' and 'tag'";
+    let mut metrics = FlatMetrics {
+        prefix: DEFAULT_PREFIX.to_owned(),
+        tag: limit.name.clone(),
+    };
+    if given.map(expected, &METRICS_FIELDS, &mut metrics).is_some() {
+        limit.metrics = Some(metrics);
+        limit.fields.metrics = Some(given.reader.position(given.node.at));
+    }
+}
+
+fn read_part(part: &mut String, given: &mut Given<'_, '_, '_>) {
+    let Some(text) = given.text("a text") else {
+        return;
+    };
+    let is_right = (1..=LONGEST_PART).contains(&text.len())
+        && text.chars().all(|character| character.is_ascii_graphic())
+        && !text.contains(['"', '\\']);
+    if is_right {
+        text.clone_into(part);
+    } else {
+        given.error(format!(
+            "invalid {} '{text}', expected 1 to {LONGEST_PART} printable ASCII characters, without \
+             spaces, '\"' and '\\'",
+            given.name.text
+        ));
+    }
 }

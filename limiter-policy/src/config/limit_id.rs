@@ -6,9 +6,8 @@ use limiter_common::{
 };
 
 use super::{
-    boulder,
     fields::Given,
-    nearest,
+    foreign, nearest,
     node::{Node, Value},
     reader::Reader,
 };
@@ -19,9 +18,9 @@ pub(super) const PREFIX_LENGTH: &str = "prefix-length";
 
 /// Boulder's spellings of ids.
 const BOULDER_IDS: [(&str, LimitKeys); 2] = [
-    (boulder::FQDN_SET, LimitKeys::of(IdFormat::Question)),
+    (foreign::FQDN_SET, LimitKeys::of(IdFormat::Question)),
     (
-        boulder::REG_ID_DOMAIN,
+        foreign::REG_ID_DOMAIN,
         LimitKeys {
             format: IdFormat::RegId,
             per_name: Some(NameKind::Domain),

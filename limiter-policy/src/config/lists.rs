@@ -14,7 +14,6 @@ use super::{
     node::Node,
     prefix,
     reader::{Fields, FirstPositions, Reader},
-    spelling,
 };
 use crate::{
     fraction::Fraction,
@@ -242,10 +241,10 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
 
 fn read_name(given: &mut Given<'_, '_, '_>) -> Option<String> {
     let name = given.text("a list's name")?;
-    if !spelling::is_name(name) {
+    if !nearest::is_name(name) {
         given.error(format!(
             "invalid name '{name}', {}",
-            spelling::expected_name()
+            nearest::expected_name()
         ));
     }
     Some(name.to_owned())

@@ -6,25 +6,21 @@
 mod answers;
 mod assemble;
 mod automatic_ban;
-mod boulder;
 mod connections;
 mod contradictions;
-mod deny;
 mod diagnostics;
-mod dns_cookies;
 mod dns_match;
 pub mod duration;
 mod fields;
 mod flags;
-mod flat_metrics;
 mod fleet;
 mod folder;
+mod foreign;
 mod icmp_types;
 mod id;
 mod indentation;
 mod ip_rep;
 mod joined;
-mod kinds;
 mod limit;
 mod limit_fields;
 mod limit_id;
@@ -33,18 +29,14 @@ mod list_names;
 mod listening;
 mod lists;
 mod matching;
-mod multiple;
 mod name_id;
-mod named_lines;
-mod names_section;
+mod name_sections;
 pub mod nearest;
 mod node;
+mod numbers;
 mod overrides;
-mod owned_names;
 mod ports;
 mod prefix;
-mod public_suffixes;
-mod pushed_file;
 pub mod rate;
 mod reader;
 mod reserve;
@@ -53,11 +45,9 @@ mod scope;
 mod sections;
 mod selector;
 mod settings;
-mod spelling;
 mod standing;
 mod strategy;
 mod subscribers;
-mod traffic_server;
 mod variables;
 
 use std::path::{Path, PathBuf};
@@ -69,8 +59,8 @@ use self::{diagnostics::Problems, joined::Texts, reader::Surroundings};
 pub use self::{
     diagnostics::{Diagnostic, Diagnostics, Position},
     fields::FieldTable,
+    folder::PushedFile,
     listening::{ListenAddress, Metrics, Page},
-    pushed_file::PushedFile,
     room::{Bans, Buckets, Offenders, Scope, Store},
     settings::{AttachMode, Control},
 };
@@ -196,7 +186,7 @@ pub fn load_pushed(
 pub fn check_pushed(text: &str, name: &str) -> Result<(), Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(name);
-    pushed_file::check(text, &sections::of_all_nodes(), file, &mut problems);
+    folder::check_pushed(text, &sections::of_all_nodes(), file, &mut problems);
     if problems.is_empty() {
         Ok(())
     } else {
@@ -248,7 +238,7 @@ fn join_folder(
         let (file, read) = match pushed.filter(|pushed| pushed.path == path) {
             Some(PushedFile { text, .. }) => {
                 let file = problems.open_pushed(&name);
-                pushed_file::check(text, &sections::of_all_nodes(), file, problems);
+                folder::check_pushed(text, &sections::of_all_nodes(), file, problems);
                 (file, Ok(text.to_owned()))
             }
             None => (problems.open(&name), file::read(&path)),
@@ -276,7 +266,11 @@ pub fn field_tables() -> Vec<FieldTable> {
         FieldTable::new(PAGE, "### `answers`", &answers::FIELDS),
         FieldTable::new(PAGE, "### `lists`", &lists::FIELDS),
         FieldTable::new(PAGE, "### `ip-rep`", &ip_rep::FIELDS),
-        FieldTable::new(PAGE, "#### Metrics of a limit", &flat_metrics::FIELDS),
+        FieldTable::new(
+            PAGE,
+            "#### Metrics of a limit",
+            &limit_fields::METRICS_FIELDS,
+        ),
         FieldTable::new(PAGE, "### `standing`", &standing::FIELDS),
         FieldTable::new(PAGE, "### `buckets`", &room::BUCKETS_FIELDS),
         FieldTable::new(PAGE, "### `offenders`", &room::OFFENDERS_FIELDS),

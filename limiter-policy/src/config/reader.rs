@@ -11,11 +11,12 @@ use jiff::Timestamp;
 
 use super::{
     diagnostics::{FileNumber, FilePosition, Position, Problems},
+    foreign,
     joined::{Lines, Texts},
-    multiple, nearest,
+    nearest,
     node::{Node, Value},
+    numbers::{self, POSITIVE, outside, wrong_number},
     rate::text,
-    traffic_server,
 };
 use crate::lists::Feeds;
 
@@ -208,7 +209,7 @@ impl<'n, 'p> Reader<'n, 'p> {
             Value::Text(text) if text.parse::<u64>().is_ok() => {
                 "must be a number without quotes".to_owned()
             }
-            Value::Text(text) if let Some(value) = multiple::parse(text) => {
+            Value::Text(text) if let Some(value) = numbers::parse_multiple(text) => {
                 if range.contains(&value) {
                     return Some(value);
                 }
@@ -321,7 +322,7 @@ impl<'n, 'p> Reader<'n, 'p> {
                 if seen.is_first(self, text, name.at, || format!("'{text}'")) {
                     present.push((Name { text, ..name }, value));
                 }
-            } else if let Some(message) = traffic_server::without_meaning(name.text) {
+            } else if let Some(message) = foreign::traffic_server_option(name.text) {
                 self.error(name.at, message);
             } else if known.contains(&text::RATE) && text::is_valid(name.text) {
                 let message = format!(
@@ -404,34 +405,4 @@ pub(super) fn read_list<'n, 'p, T: Ord>(
 /// Server.
 fn is_spelled(name: &str, text: &str) -> bool {
     name == text || (text.contains('_') && name == text.replace('_', "-"))
-}
-
-/// Boulder's numbers are signed 64-bit integers.
-const POSITIVE: RangeInclusive<u64> = 1..=i64::MAX.unsigned_abs();
-
-/// Returns the error for a number that is not a whole number of 64 bits.
-fn wrong_number(written: &str, range: &RangeInclusive<u64>) -> String {
-    let digits = written.bytes().all(|byte| byte.is_ascii_digit());
-    if written.starts_with('-') {
-        outside(range, true)
-    } else if digits && written.starts_with('0') {
-        // YAML 1.1 reads such numbers as octal, YAML 1.2 as decimal.
-        "must be written without leading zeros".to_owned()
-    } else if digits {
-        outside(range, false)
-    } else {
-        "must be a whole number, such as 250 or 10k".to_owned()
-    }
-}
-
-/// Returns the error for a number below or above the range.
-fn outside(range: &RangeInclusive<u64>, below: bool) -> String {
-    let (least, most) = (range.start(), range.end());
-    if *range != POSITIVE {
-        format!("must be from {least} to {most}")
-    } else if below {
-        "must be > 0".to_owned()
-    } else {
-        format!("must be at most {most}")
-    }
 }

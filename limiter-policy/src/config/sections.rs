@@ -1,34 +1,26 @@
 //! The sections of a configuration file, one entry for each, and the files that hold some of them.
 
-use std::path::Path;
-
 use limiter_common::reason::Action;
 
 use super::{
     Config, answers,
     assemble::{self, Parts},
     diagnostics::Problems,
-    dns_cookies,
     fields::{self, Field, Given},
     fleet,
     ip_rep::{self, IpRep},
     joined::{Joinable, Texts},
     limits::{self, Limits},
     list_names::{self, ListNames},
-    listening, lists, names_section,
-    node::{Node, Value},
+    listening, lists,
+    name_sections::{self, SERVER_NAMES, ZONES},
     overrides,
-    owned_names::{self, SERVER_NAMES, ZONES},
-    public_suffixes,
     reader::{Fields, Reader, Surroundings},
     room, scope, selector,
     settings::{self, AttachMode},
     standing, subscribers,
 };
-use crate::{
-    file::{self, FileError},
-    policy::{CountedConnections, OwnConnections},
-};
+use crate::policy::{CountedConnections, OwnConnections};
 
 const LIMITS: &str = "limits";
 const OVERRIDES: &str = "overrides";
@@ -94,7 +86,7 @@ pub(super) const SECTIONS: [Section; 30] = [
         LIMITS,
         "map of names to limits (only keys with an override are limited)",
         |parts, given| {
-            let read = section(given, limits::read);
+            let read = given.inline_or_file(limits::read);
             parts.limits = read.unwrap_or_else(Limits::unreadable);
         },
     )
@@ -109,7 +101,10 @@ pub(super) const SECTIONS: [Section; 30] = [
         "list of Traffic Server's selectors",
         |parts, given| {
             let limits = &mut parts.limits;
-            if section(given, |reader, node| selector::read(reader, node, limits)).is_none() {
+            if given
+                .inline_or_file(|reader, node| selector::read(reader, node, limits))
+                .is_none()
+            {
                 parts.limits.lack_some();
             }
         },
@@ -117,14 +112,14 @@ pub(super) const SECTIONS: [Section; 30] = [
     all(Part::part(OVERRIDES, "map or list")).joined(),
     all(
         Part::new(SUBSCRIBERS, "map of numbers to prefixes", |parts, given| {
-            parts.subscribers = section(given, subscribers::read);
+            parts.subscribers = given.inline_or_file(subscribers::read);
         })
         .then(read_overrides),
     )
     .joined(),
     all(
         Part::new(LISTS, "list of lists of addresses", |parts, given| {
-            let read = section(given, lists::read);
+            let read = given.inline_or_file(lists::read);
             parts.lists = read.unwrap_or_else(lists::Lists::unreadable);
         })
         .then(|parts, _, fields| {
@@ -158,7 +153,7 @@ pub(super) const SECTIONS: [Section; 30] = [
         |parts, given| parts.nat64 = settings::read_nat64(given.reader, given.node),
     )),
     all(Part::new(IP_REP, "list of sieves", |parts, given| {
-        let read = section(given, ip_rep::read);
+        let read = given.inline_or_file(ip_rep::read);
         parts.ip_rep = read.unwrap_or_else(IpRep::unreadable);
     })
     .then(|parts, _, fields| {
@@ -173,17 +168,19 @@ pub(super) const SECTIONS: [Section; 30] = [
         |parts, given| parts.standing = Some(standing::read(given.reader, given.node)),
     )),
     all(Part::new("answers", "rates of answers", |parts, given| {
-        parts.answers = Some(answers::read(given));
+        parts.answers = Some(answers::read_rates(given));
     })),
     host(Part::new(
         "dns-cookies",
         "map: `secret-file`, `port` (cookies prove no source)",
-        |parts, given| (parts.dns_cookies, parts.secrets) = dns_cookies::read(given).unzip(),
+        |parts, given| (parts.dns_cookies, parts.secrets) = standing::read_cookies(given).unzip(),
     )),
     all(Part::new(
         ZONES.section,
         "list of zones, or map: `file`",
-        |parts, given| parts.zones = Some(owned_names::read(given.reader, given.node, ZONES)),
+        |parts, given| {
+            parts.zones = Some(name_sections::read_names(given.reader, given.node, ZONES));
+        },
     )
     .then(|parts, _, fields| {
         if fields.is_misspelt(ZONES.section) {
@@ -193,18 +190,20 @@ pub(super) const SECTIONS: [Section; 30] = [
     all(Part::new(
         PUBLIC_SUFFIXES,
         "map: `file` (of Debian's package `publicsuffix`)",
-        |parts, given| parts.public_suffixes = public_suffixes::read(given.reader, given.node),
+        |parts, given| {
+            parts.public_suffixes = name_sections::read_suffixes(given.reader, given.node);
+        },
     )
     .then(|parts, _, fields| {
         if fields.is_misspelt(PUBLIC_SUFFIXES) {
-            parts.public_suffixes = public_suffixes::Section::Invalid;
+            parts.public_suffixes = name_sections::Suffixes::Invalid;
         }
     })),
     all(Part::new(
         SERVER_NAMES.section,
         "list of names, or map: `file`",
         |parts, given| {
-            let names = owned_names::read(given.reader, given.node, SERVER_NAMES);
+            let names = name_sections::read_names(given.reader, given.node, SERVER_NAMES);
             parts.server_names = Some(names);
         },
     )
@@ -256,7 +255,9 @@ pub(super) const SECTIONS: [Section; 30] = [
         "names",
         "map: `tls` with `until-known`, `pass` or `hold`; [`known`](dns-names.md#new-names) with `capacity` (1048576) \
          and `for` (`24h`)",
-        |parts, given| (parts.until_known, parts.cached_names) = names_section::read(given),
+        |parts, given| {
+            (parts.until_known, parts.cached_names) = name_sections::read_settings(given);
+        },
     )),
     host(Part::new("buckets", "room for limits", |parts, given| {
         let expected = "a map with store, capacity, when-full, scope";
@@ -365,9 +366,8 @@ fn read_overrides<'n>(parts: &mut Parts, reader: &mut Reader<'n, '_>, fields: &F
             node,
             fields,
         };
-        let read = section(&mut given, |reader, node| {
-            overrides::read(reader, node, limits, subscribers)
-        });
+        let read =
+            given.inline_or_file(|reader, node| overrides::read(reader, node, limits, subscribers));
         parts.overrides = read.unwrap_or_default();
     }
     // Invalid overrides, and sections with a misspelt name, are missing from `overrides`.
@@ -384,53 +384,5 @@ fn add_written_lists(parts: &mut Parts) {
     let named = named.into_iter().chain(standing).chain(of_limits);
     for names in named {
         parts.lists.add_written(names);
-    }
-}
-
-/// Reads a section inline, or from a file that it names.
-fn section<'n, T>(
-    given: &mut Given<'_, 'n, '_>,
-    read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
-) -> Option<T> {
-    match &given.node.value {
-        Value::Text(name) if !name.is_empty() => {
-            let path = given.reader.named_path(given.node.at, name)?;
-            named_file(given.reader, given.node, &path, read)
-        }
-        _ => read(given.reader, given.node),
-    }
-}
-
-fn named_file<'n, T>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    path: &Path,
-    read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
-) -> Option<T> {
-    reader.problems().record_file(path);
-    // Errors about the file as a whole are reported at its name's position.
-    let mut unreadable = |error: FileError| {
-        reader.error(node.at, format!("the file '{}' {error}", path.display()));
-        None
-    };
-    let text = match file::read(path) {
-        Ok(text) => text,
-        Err(error) => return unreadable(error),
-    };
-    match Node::parse(&text) {
-        Ok(Node {
-            value: Value::Null, ..
-        }) => unreadable(FileError::Empty),
-        Ok(root) => {
-            let problems = reader.problems();
-            let file = problems.open(&path.display().to_string());
-            read(&mut reader.of_named_file(&text, file), &root)
-        }
-        Err(error) => {
-            let problems = reader.problems();
-            let file = problems.open(&path.display().to_string());
-            problems.report(file, error.at, error.message);
-            None
-        }
     }
 }

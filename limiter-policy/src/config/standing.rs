@@ -1,6 +1,6 @@
-//! The section `standing`: the rules for sources' standing.
+//! The sections `standing` and `dns-cookies`: the rules for sources' standing, and the cookies that prove sources.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, path::PathBuf};
 
 use limiter_common::standing::Settings;
 
@@ -11,7 +11,8 @@ use super::{
     reader::{Fields, FirstPositions, Reader},
 };
 use crate::{
-    policy::{Proof, Retry, StandingSettings, Visits},
+    policy::{DnsCookies, Proof, Retry, StandingSettings, Visits},
+    secrets::{self, Secrets},
     text,
 };
 
@@ -229,4 +230,52 @@ fn read_proofs<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<Proof
     let mut proofs = Proof::ALL.to_vec();
     proofs.retain(|proof| given.contains(proof));
     proofs
+}
+
+const SECRET_FILE: &str = "secret-file";
+const PORT: &str = "port";
+
+/// The section as the file has it.
+struct CookieSection {
+    port: u16,
+    secrets: Option<(PathBuf, Secrets)>,
+}
+
+/// The fields of the section, in one line of the manual.
+const COOKIE_FIELDS: [Field<CookieSection>; 2] = [
+    Field::unlisted(SECRET_FILE, |section, given| {
+        section.secrets = read_secrets(given);
+    }),
+    Field::unlisted(PORT, |section, given| {
+        given.whole(&mut section.port, 1..=u16::MAX.into());
+    }),
+];
+
+/// Reads `dns-cookies`, and the secrets in the file that it names.
+pub(super) fn read_cookies(given: &mut Given<'_, '_, '_>) -> Option<(DnsCookies, Secrets)> {
+    let mut section = CookieSection {
+        port: DnsCookies::DEFAULT_PORT,
+        secrets: None,
+    };
+    let expected = format!("a map with '{SECRET_FILE}' and '{PORT}'");
+    let fields = given.map(&expected, &COOKIE_FIELDS, &mut section)?;
+    if fields.is_missing(SECRET_FILE) {
+        given.error(format!(
+            "needs '{SECRET_FILE}', the file with the DNS server's secrets"
+        ));
+    }
+    let CookieSection { port, secrets } = section;
+    secrets.map(|(secret_file, secrets)| (DnsCookies { secret_file, port }, secrets))
+}
+
+fn read_secrets(given: &mut Given<'_, '_, '_>) -> Option<(PathBuf, Secrets)> {
+    let name = given.text("a file's name")?;
+    let path = given.reader.named_path(given.node.at, name)?;
+    match secrets::read(&path) {
+        Ok(secrets) => Some((path, secrets)),
+        Err(error) => {
+            given.error(format!("the file '{}' {error}", path.display()));
+            None
+        }
+    }
 }

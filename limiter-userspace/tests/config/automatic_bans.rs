@@ -240,7 +240,7 @@ fn whose_budget_it_is() {
     check(&own("ipv6RangeCIDR", ranges), &[]);
     check(
         &own("ipv4RangeCIDR", ranges),
-        &["3:24: 'range-after' is for IPv6 ranges, but id ipv4RangeCIDR sees only IPv4"],
+        &["3:11: 'range-after' is for IPv6 ranges, but id ipv4RangeCIDR sees only IPv4"],
     );
 }
 

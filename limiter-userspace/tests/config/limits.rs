@@ -236,8 +236,8 @@ fn prefix_lengths() {
             "3:38: invalid prefix-length '33', must be from 8 to 32",
             "4:40: invalid prefix-length '15', must be from 16 to 128",
             "5:38: invalid prefix-length '129', must be from 16 to 128",
-            &format!("6:40: 'prefix-length' {range} ipAddress"),
-            &format!("7:50: 'prefix-length' {range} total"),
+            &format!("6:25: 'prefix-length' {range} ipAddress"),
+            &format!("7:35: 'prefix-length' {range} total"),
             "8:59: expected a whole number, such as 250 or 10k, found the text '/24'",
             "9:15: unknown id 'x', must be one of ipAddress, ipv4RangeCIDR, ipv6RangeCIDR, \
              regId, destination, zone, domain, question, server-name, total",

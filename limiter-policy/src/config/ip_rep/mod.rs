@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use super::{
     diagnostics::FilePosition,
     fields::{self, Field, Given, MAX_AGE},
+    nearest,
     node::{Node, Value},
     reader::{FirstPositions, Reader},
-    spelling,
 };
 use crate::policy::{Percentage, PermaBlock, PressureOf, Sieve};
 
@@ -199,10 +199,10 @@ fn read_sieve<'n>(
 /// Reads the name, even a wrong one: limits may mention it.
 fn read_name(given: &mut Given<'_, '_, '_>) -> Option<String> {
     let name = given.text("a name")?;
-    if !spelling::is_name(name) {
+    if !nearest::is_name(name) {
         given.error(format!(
             "invalid name '{name}', {}",
-            spelling::expected_name()
+            nearest::expected_name()
         ));
     }
     Some(name.to_owned())
