@@ -3,10 +3,8 @@
 mod answers;
 mod change;
 mod discarded_state;
-mod dns_cookies;
 mod dns_names;
 mod fields;
-mod lines;
 mod lists;
 mod show;
 mod sieves;
@@ -21,10 +19,9 @@ use limiter_common::reason::Action;
 use serde::Serialize;
 
 pub use self::{
-    answers::AnswersDiff,
+    answers::{AnswersDiff, DnsCookiesDiff},
     change::Change,
     discarded_state::{DiscardedState, discarded_state},
-    dns_cookies::DnsCookiesDiff,
     dns_names::NamesDiff,
     lists::{ListDiff, ListNamesDiff},
     sieves::SieveDiff,

@@ -7,8 +7,8 @@ use limiter_common::strategy::Strategy;
 use super::{
     BucketFate, CachedNamesDiff, Change, ConnectionsDiff, Diff, LimitDiff, ListDiff, ListNamesDiff,
     MalformedDiff, OverrideDiff, OwnConnectionsDiff, SubscriberDiff, UntilKnownDiff,
+    change::{detail, heading},
     fields::{FIELDS, list_names, rate_text},
-    lines::{detail, heading},
 };
 use crate::text;
 
