@@ -32,11 +32,13 @@ pub(super) fn number<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Opt
 
 /// Says why a limit with this cost has no fields of a rate.
 pub(super) fn why_no_rate(cost: Cost) -> Option<String> {
-    (cost == Cost::Connections).then(|| {
-        format!(
-            "is not for cost connections: say how many may be open at once, such as '{LIMIT}: 50'"
-        )
-    })
+    let why = format!("say how many may be open at once, such as '{LIMIT}: 50'");
+    never(cost, &why)
+}
+
+/// Says why a limit with this cost has no number of connections.
+pub(super) fn why_no_number(cost: Cost) -> Option<String> {
+    only(cost, &format!("other limits have {}", rate::EXPECTED))
 }
 
 /// Says why a limit with this cost has no fields that need packets to spend tokens.
@@ -50,29 +52,14 @@ pub(super) fn why_unspent(cost: Cost) -> Option<String> {
     })
 }
 
-/// Says why a limit with this cost has no number of connections.
-pub(super) fn why_no_number(cost: Cost) -> Option<String> {
-    only_of_connections(cost, &format!("other limits have {}", rate::EXPECTED))
-}
-
-/// Says why a limit with this cost has no queue.
-pub(super) fn why_no_queue(cost: Cost) -> Option<String> {
-    only_of_connections(
-        cost,
-        "nobody can wait for another limit, whose budget comes back by itself",
-    )
-}
-
-/// Says why a limit with this cost has no group.
-pub(super) fn why_no_group(cost: Cost) -> Option<String> {
-    only_of_connections(
-        cost,
-        "give one limit all that another cost is to count together",
-    )
-}
-
-fn only_of_connections(cost: Cost, why: &str) -> Option<String> {
+/// Says why a field that is only for limits on connections is misplaced.
+pub(super) fn only(cost: Cost, why: &str) -> Option<String> {
     (cost != Cost::Connections).then(|| format!("is only for cost connections: {why}"))
+}
+
+/// Says why a field that is not for limits on connections is misplaced.
+pub(super) fn never(cost: Cost, why: &str) -> Option<String> {
+    (cost == Cost::Connections).then(|| format!("is not for cost connections: {why}"))
 }
 
 /// The fields of a queue, with Traffic Server's names.

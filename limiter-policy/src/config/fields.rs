@@ -29,6 +29,8 @@ pub(super) struct Field<T> {
     pub(super) manual: &'static str,
     read: Read<T>,
     misplacement: Misplacement<T>,
+    /// Records that the value is unknown, as the field's name is misspelt.
+    if_misspelt: fn(&mut T),
     then: Step<T>,
 }
 
@@ -49,6 +51,7 @@ impl<T> Field<T> {
             manual,
             read,
             misplacement: |_| None,
+            if_misspelt: |_| {},
             then: |_, _, _| {},
         }
     }
@@ -75,6 +78,13 @@ impl<T> Field<T> {
         }
     }
 
+    pub(super) const fn if_misspelt(self, if_misspelt: fn(&mut T)) -> Self {
+        Self {
+            if_misspelt,
+            ..self
+        }
+    }
+
     /// Adds a step after the field's turn, also if the field is absent.
     pub(super) const fn then(self, then: Step<T>) -> Self {
         Self { then, ..self }
@@ -97,11 +107,11 @@ pub(super) fn read<'n, T, F: AsRef<Field<T>>>(
     target: &mut T,
 ) -> Option<Fields<'n>> {
     let descriptions = || descriptions.iter().map(F::as_ref);
-    let (known, refused): (Vec<_>, Vec<_>) =
-        descriptions().partition(|field| (field.misplacement)(target).is_none());
-    let [known, refused] =
-        [known, refused].map(|fields| fields.iter().map(|field| field.name).collect::<Vec<_>>());
-    let fields = reader.fields_and(node, expected, &known, &refused)?;
+    let names = descriptions().map(|field| field.name);
+    let fields = reader.fields_of(node, expected, &names, || {
+        let suggested = descriptions().filter(|field| (field.misplacement)(target).is_none());
+        suggested.map(|field| field.name).collect()
+    })?;
     for field in descriptions() {
         if let Some((name, node)) = fields.find(field.name) {
             if let Some(why) = (field.misplacement)(target) {
@@ -115,6 +125,8 @@ pub(super) fn read<'n, T, F: AsRef<Field<T>>>(
                 };
                 (field.read)(target, &mut given);
             }
+        } else if fields.is_misspelt(field.name) {
+            (field.if_misspelt)(target);
         }
         (field.then)(target, reader, &fields);
     }

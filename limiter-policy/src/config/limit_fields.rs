@@ -143,7 +143,10 @@ pub(super) const FIELDS: [LimitField; 25] = [
             limit.fields.fleet = scope::read(given, kind);
         },
     )
-    .unless(|limit| scope::why_misplaced(limit.known_cost()?)),
+    .unless(|limit| {
+        let why = "connections that are open cannot be lent";
+        connections::never(limit.known_cost()?, why)
+    }),
     LimitField::new(
         reserve::FIELD,
         "tokens that sources must leave in its buckets",
@@ -169,13 +172,19 @@ pub(super) const FIELDS: [LimitField; 25] = [
          (1000; 0: none), and `max-age`, a duration or seconds (`70s`; 0: for ever)",
         |limit, given| limit.queue = connections::read_queue(given, limit.mode),
     )
-    .unless(|limit| connections::why_no_queue(limit.known_cost()?)),
+    .unless(|limit| {
+        let why = "nobody can wait for another limit, whose budget comes back by itself";
+        connections::only(limit.known_cost()?, why)
+    }),
     LimitField::new(
         connections::GROUP,
         "with `cost: connections`: a name; [its limits share a count](connections.md#limits-that-share-a-count)",
         read_group,
     )
-    .unless(|limit| connections::why_no_group(limit.known_cost()?)),
+    .unless(|limit| {
+        let why = "give one limit all that another cost is to count together";
+        connections::only(limit.known_cost()?, why)
+    }),
     LimitField::new(
         automatic_ban::FIELD,
         "when and how long it bans a source that it drops (never)",

@@ -298,17 +298,16 @@ impl<'n, 'p> Reader<'n, 'p> {
         expected: &str,
         known: &[&'static str],
     ) -> Option<Fields<'n>> {
-        self.fields_and(node, expected, known, &[])
+        self.fields_of(node, expected, &known.iter().copied(), || known.to_vec())
     }
 
-    /// Like `fields`, but also returns the `refused` names, without suggesting them. Names may have
-    /// underscores in place of hyphens.
-    pub(super) fn fields_and(
+    /// Like `fields`, but suggests only the `suggested` names. Names may have underscores in place of hyphens.
+    pub(super) fn fields_of(
         &mut self,
         node: &'n Node<'n>,
         expected: &str,
-        known: &[&'static str],
-        refused: &[&'static str],
+        names: &(impl Iterator<Item = &'static str> + Clone),
+        suggested: impl Fn() -> Vec<&'static str>,
     ) -> Option<Fields<'n>> {
         let mut present = Vec::new();
         let mut misspelt = Vec::new();
@@ -317,14 +316,14 @@ impl<'n, 'p> Reader<'n, 'p> {
             if self.problems.are_too_many() {
                 return None;
             }
-            let mut names = known.iter().chain(refused);
-            if let Some(text) = names.find(|known| is_spelled(known, name.text)) {
+            let known = || names.clone();
+            if let Some(text) = known().find(|known| is_spelled(known, name.text)) {
                 if seen.is_first(self, text, name.at, || format!("'{text}'")) {
                     present.push((Name { text, ..name }, value));
                 }
             } else if let Some(message) = foreign::traffic_server_option(name.text) {
                 self.error(name.at, message);
-            } else if known.contains(&text::RATE) && text::is_valid(name.text) {
+            } else if known().any(|known| known == text::RATE) && text::is_valid(name.text) {
                 let message = format!(
                     "'{}' comes after a ',' that ends the previous field: put the whole text of \
                      '{}' in quotes",
@@ -333,8 +332,9 @@ impl<'n, 'p> Reader<'n, 'p> {
                 );
                 self.error(name.at, message);
             } else {
-                self.error(name.at, nearest::unknown("field", name.text, known));
-                misspelt.extend(nearest::nearest(name.text, known));
+                let suggested = suggested();
+                self.error(name.at, nearest::unknown("field", name.text, &suggested));
+                misspelt.extend(nearest::nearest(name.text, &suggested));
             }
         }
         Some(Fields { present, misspelt })

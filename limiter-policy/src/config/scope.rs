@@ -49,16 +49,6 @@ pub(super) fn read(given: &mut Given<'_, '_, '_>, kind: automatic::Kind) -> Opti
     }
 }
 
-/// Says why a limit with this cost has no scope.
-pub(super) fn why_misplaced(cost: Cost) -> Option<String> {
-    (cost == Cost::Connections).then(|| {
-        format!(
-            "is not for cost {}: connections that are open cannot be lent",
-            cost.name()
-        )
-    })
-}
-
 /// Says why the fleet cannot share a limit of this kind; `None`: it can.
 fn misfit(kind: automatic::Kind) -> Option<String> {
     let automatic::Kind {

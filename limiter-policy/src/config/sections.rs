@@ -90,11 +90,7 @@ pub(super) const SECTIONS: [Section; 30] = [
             parts.limits = read.unwrap_or_else(Limits::unreadable);
         },
     )
-    .then(|parts, _, fields| {
-        if fields.is_misspelt(LIMITS) {
-            parts.limits = Limits::unreadable();
-        }
-    }))
+    .if_misspelt(|parts| parts.limits = Limits::unreadable()))
     .joined(),
     all(Part::new(
         "selector",
@@ -122,11 +118,7 @@ pub(super) const SECTIONS: [Section; 30] = [
             let read = given.inline_or_file(lists::read);
             parts.lists = read.unwrap_or_else(lists::Lists::unreadable);
         })
-        .then(|parts, _, fields| {
-            if fields.is_misspelt(LISTS) {
-                parts.lists = lists::Lists::unreadable();
-            }
-        }),
+        .if_misspelt(|parts| parts.lists = lists::Lists::unreadable()),
     )
     .joined(),
     all(Part::new(
@@ -156,11 +148,7 @@ pub(super) const SECTIONS: [Section; 30] = [
         let read = given.inline_or_file(ip_rep::read);
         parts.ip_rep = read.unwrap_or_else(IpRep::unreadable);
     })
-    .then(|parts, _, fields| {
-        if fields.is_misspelt(IP_REP) {
-            parts.ip_rep = IpRep::unreadable();
-        }
-    }))
+    .if_misspelt(|parts| parts.ip_rep = IpRep::unreadable()))
     .joined(),
     all(Part::new(
         "standing",
@@ -182,11 +170,7 @@ pub(super) const SECTIONS: [Section; 30] = [
             parts.zones = Some(name_sections::read_names(given.reader, given.node, ZONES));
         },
     )
-    .then(|parts, _, fields| {
-        if fields.is_misspelt(ZONES.section) {
-            parts.zones = Some(Vec::new());
-        }
-    })),
+    .if_misspelt(|parts| parts.zones = Some(Vec::new()))),
     all(Part::new(
         PUBLIC_SUFFIXES,
         "map: `file` (of Debian's package `publicsuffix`)",
@@ -194,11 +178,7 @@ pub(super) const SECTIONS: [Section; 30] = [
             parts.public_suffixes = name_sections::read_suffixes(given.reader, given.node);
         },
     )
-    .then(|parts, _, fields| {
-        if fields.is_misspelt(PUBLIC_SUFFIXES) {
-            parts.public_suffixes = name_sections::Suffixes::Invalid;
-        }
-    })),
+    .if_misspelt(|parts| parts.public_suffixes = name_sections::Suffixes::Invalid)),
     all(Part::new(
         SERVER_NAMES.section,
         "list of names, or map: `file`",
@@ -207,11 +187,7 @@ pub(super) const SECTIONS: [Section; 30] = [
             parts.server_names = Some(names);
         },
     )
-    .then(|parts, _, fields| {
-        if fields.is_misspelt(SERVER_NAMES.section) {
-            parts.server_names = Some(Vec::new());
-        }
-    })),
+    .if_misspelt(|parts| parts.server_names = Some(Vec::new()))),
     host(Part::new(
         "interfaces",
         "names or patterns of names (the command line must name them)",

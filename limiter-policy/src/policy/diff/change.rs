@@ -37,6 +37,22 @@ impl Change {
     }
 }
 
+/// The difference in a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ValueDiff<T> {
+    /// The old value.
+    pub old: T,
+    /// The new value.
+    pub new: T,
+}
+
+impl<T: PartialEq> ValueDiff<T> {
+    /// Returns the difference; `None`: there is none.
+    pub(super) fn between(old: T, new: T) -> Option<Self> {
+        (old != new).then_some(Self { old, new })
+    }
+}
+
 /// Pairs the items of two maps, sorted by name.
 pub(super) fn joined<K: Ord, V>(
     old: impl IntoIterator<Item = (K, V)>,
