@@ -20,7 +20,7 @@ use super::{
 };
 use crate::policy::{AnswerRates, Deny, Match, Rate};
 
-pub(super) const FIELDS: [Field<AnswerRates>; 2] = [
+pub(super) const FIELDS: &[Field<AnswerRates>] = &[
     Field::new(
         "per-prefix",
         "the rate to each IPv4 /24 and each IPv6 /48 (`{burst: 100, count: 100, period: 1s}`)",
@@ -35,7 +35,7 @@ pub(super) const FIELDS: [Field<AnswerRates>; 2] = [
 
 pub(super) fn read_rates(given: &mut Given<'_, '_, '_>) -> AnswerRates {
     let mut rates = AnswerRates::default();
-    given.map("a map with 'per-prefix' and 'total'", &FIELDS, &mut rates);
+    given.map("a map with 'per-prefix' and 'total'", FIELDS, &mut rates);
     rates
 }
 

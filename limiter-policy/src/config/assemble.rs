@@ -5,95 +5,26 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     mem,
-    path::PathBuf,
 };
 
-use ipnet::Ipv6Net;
 use limiter_common::{
     limit::{Cost, KeyPart, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NameKind},
     reason::Action,
 };
-use limiter_fleet::Keys;
 
 use super::{
-    Config, connections,
     diagnostics::Problems,
-    fleet,
-    ip_rep::{self, IpRep},
+    fleet, ip_rep,
     limit::Definition,
     limits::{self, LimitIndex, Limits},
-    list_names::ListNames,
-    listening::{Metrics, Page},
-    lists::Lists,
     name_id, name_sections,
-    overrides::{self, Overrides},
+    overrides::Overrides,
+    parts::{Config, Parts},
     reader::Surroundings,
-    room::{Bans, Buckets, Offenders, Scope},
-    settings::{AttachMode, Control},
+    room::{Buckets, Offenders, Scope},
     standing,
-    subscribers::Subscribers,
 };
-use crate::{
-    fleet::Fleet,
-    interface::InterfaceName,
-    policy::{
-        AnswerRates, CachedNames, CountedConnections, DnsCookies, DnsName, FlatMetrics, Limit,
-        Names, OwnConnections, Policy, SuffixRule, UntilKnown,
-    },
-    secrets::Secrets,
-};
-
-/// The sections of a configuration, as far as they are known.
-#[derive(Default)]
-pub(super) struct Parts {
-    pub(super) limits: Limits,
-    pub(super) overrides: overrides::Section,
-    /// Whether every override was readable. If not, a limit without overrides is no error.
-    pub(super) overrides_known: bool,
-    /// `None`: missing or invalid.
-    pub(super) subscribers: Option<Subscribers>,
-    /// Whether the file lacks the section `subscribers`.
-    pub(super) subscribers_missing: bool,
-    pub(super) lists: Lists,
-    pub(super) exclude: ListNames,
-    pub(super) block: ListNames,
-    pub(super) never_ban: ListNames,
-    pub(super) nat64: Vec<Ipv6Net>,
-    pub(super) ip_rep: IpRep,
-    /// `None`: the file has no such section.
-    pub(super) standing: Option<standing::Section>,
-    /// `None`: the file has no such section.
-    pub(super) answers: Option<AnswerRates>,
-    /// `None`: the file has no such section.
-    pub(super) dns_cookies: Option<DnsCookies>,
-    pub(super) secrets: Option<Secrets>,
-    /// Sorted; `None`: the file has no such section.
-    pub(super) zones: Option<Vec<DnsName>>,
-    /// Sorted; `None`: the file has no such section.
-    pub(super) server_names: Option<Vec<DnsName>>,
-    pub(super) public_suffixes: name_sections::Suffixes,
-    /// `None`: the default.
-    pub(super) malformed: Option<Action>,
-    pub(super) own_connections: OwnConnections,
-    pub(super) connections: CountedConnections,
-    pub(super) until_known: UntilKnown,
-    pub(super) cached_names: CachedNames,
-    pub(super) interfaces: Vec<InterfaceName>,
-    pub(super) mode: AttachMode,
-    pub(super) buckets: Buckets,
-    pub(super) offenders: Offenders,
-    pub(super) bans: Bans,
-    /// Whether the file has the section `bans`: then a policy without limits is still useful, for operators'
-    /// bans.
-    pub(super) has_bans: bool,
-    pub(super) state: Option<PathBuf>,
-    pub(super) metrics: Metrics,
-    pub(super) page: Page,
-    pub(super) control: Control,
-    /// `None`: the host is alone, or an error was reported.
-    pub(super) fleet: Option<Fleet>,
-    pub(super) fleet_keys: Option<Keys>,
-}
+use crate::policy::{FlatMetrics, Limit, Names, Policy, SuffixRule};
 
 /// Makes the configuration; `None`, with errors reported, if anything is wrong.
 pub(super) fn config(
@@ -170,7 +101,7 @@ fn check(parts: &mut Parts, problems: &mut Problems) -> Vec<SuffixRule> {
     }
     parts.limits.check_number(problems);
     check_connections(&parts.limits, problems);
-    connections::check_groups(&parts.limits, problems);
+    limits::check_groups(&parts.limits, problems);
     limits::check_otherwise(&parts.limits, problems);
     parts.lists.check(&parts.exclude, problems);
     parts.lists.check(&parts.block, problems);

@@ -53,7 +53,7 @@ pub(super) struct BanOfLimit {
 
 type BanField = Field<BanOfLimit>;
 
-pub(super) const FIELDS: [BanField; 9] = [
+pub(super) const FIELDS: &[BanField] = &[
     BanField::new(
         AFTER,
         "drops of a source by this limit, from 1 to 1000000000: `1000 drops`, or `1000` (required)",
@@ -131,7 +131,7 @@ pub(super) fn read(
         },
         id_format,
     };
-    let fields = given.map(EXPECTED, &FIELDS, &mut of_limit)?;
+    let fields = given.map(EXPECTED, FIELDS, &mut of_limit)?;
     let ban = of_limit.ban;
     let missing = REQUIRED.iter().filter(|field| fields.is_missing(field));
     let missing: Vec<String> = missing.map(|field| format!("'{field}'")).collect();

@@ -1,15 +1,10 @@
 //! The fields of limits on open connections: their number, in place of a rate; the queue of waiting clients; and
 //! the group of limits that share one count.
 
-use std::ptr;
-
 use limiter_common::{connection::queue::MOST_TICKETS, limit::Cost};
 
 use super::{
-    diagnostics::Problems,
     fields::{self, Field, Given},
-    limit::Definition,
-    limits::Limits,
     nearest,
     node::Node,
     rate,
@@ -63,7 +58,7 @@ pub(super) fn never(cost: Cost, why: &str) -> Option<String> {
 }
 
 /// The fields of a queue, with Traffic Server's names.
-const QUEUE_FIELDS: [Field<Queue>; 2] = [
+const QUEUE_FIELDS: &[Field<Queue>] = &[
     Field::unlisted("size", |queue, given| {
         given.whole(&mut queue.size, 0..=MOST_TICKETS);
     }),
@@ -83,7 +78,7 @@ const DEFAULT_QUEUE: Queue = Queue {
 pub(super) fn read_queue(given: &mut Given<'_, '_, '_>, mode: Mode) -> Option<Queue> {
     let mut queue = DEFAULT_QUEUE;
     let expected = "a map, possibly empty, with 'size' and 'max-age'";
-    given.map(expected, &QUEUE_FIELDS, &mut queue)?;
+    given.map(expected, QUEUE_FIELDS, &mut queue)?;
     if mode == Mode::Observe {
         let message = "'queue' is not for mode observe, which turns nobody away: leave it out, or \
                        enforce the limit";
@@ -110,36 +105,4 @@ pub(super) fn read_group(given: &mut Given<'_, '_, '_>) -> Option<String> {
         given.reader.error(queue.at, message);
     }
     Some(text.to_owned())
-}
-
-/// Reports groups with a single limit, and groups with different kinds of keys.
-pub(super) fn check_groups(limits: &Limits, problems: &mut Problems) {
-    let of_groups = || {
-        limits
-            .iter()
-            .filter_map(|(_, limit)| Some((limit, limit.group.as_ref()?, limit.fields.group?)))
-    };
-    for (limit, group, position) in of_groups() {
-        let others = |other: &Definition| !ptr::eq(other, limit);
-        let mut others = of_groups().filter(|(other, name, _)| *name == group && others(other));
-        let Some((other, ..)) = others.next() else {
-            if limits.are_incomplete() {
-                continue;
-            }
-            let message = format!(
-                "{} is alone in the group '{group}': give it to another limit, too, or leave it out",
-                limit.name
-            );
-            problems.report_at(position, message);
-            continue;
-        };
-        if other.id_format != limit.id_format {
-            let message = format!(
-                "{} and {} share the count of the group '{group}', so both need the same id and \
-                 prefix-length",
-                limit.name, other.name
-            );
-            problems.report_at(position, message);
-        }
-    }
 }

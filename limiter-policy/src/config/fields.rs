@@ -133,6 +133,11 @@ pub(super) fn read<'n, T, F: AsRef<Field<T>>>(
     Some(fields)
 }
 
+pub(super) fn names<T, F: AsRef<Field<T>>>(descriptions: &[F]) -> Vec<&'static str> {
+    let fields = descriptions.iter().map(F::as_ref);
+    fields.map(|field| field.name).collect()
+}
+
 /// A field that is present.
 pub(super) struct Given<'r, 'n, 'p> {
     pub(super) reader: &'r mut Reader<'n, 'p>,

@@ -5,19 +5,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use limiter_common::table::HashKey;
+use limiter_common::{limit::Cost, table::HashKey};
 use limiter_fleet::{Keys, Name, StoreAddress, is_store_word};
 
 use super::{
-    Position,
+    diagnostics::{Position, Problems},
     fields::{Field, Given},
     folder,
+    limits::Limits,
+    overrides::Overrides,
     reader::{Fields, Reader},
+    room::{Buckets, Scope},
     variables,
 };
 use crate::{
     fleet::{self, Fleet},
-    policy::Policy,
+    policy::{
+        OverrideId, Policy,
+        shared_limits::{self, LONGEST_FRAME},
+    },
 };
 
 const STORE: &str = "store";
@@ -51,7 +57,7 @@ pub(super) struct Section {
 
 type FleetField = Field<Section>;
 
-pub(super) const FIELDS: [FleetField; 10] = [
+pub(super) const FIELDS: &[FleetField] = &[
     FleetField::part(
         STORE,
         "`rediss://` (TLS 1.3) or `redis://`, the ACL user (the default user), host, port (6379) and database (0)",
@@ -117,7 +123,7 @@ pub(super) const FIELDS: [FleetField; 10] = [
 pub(super) fn read(given: &mut Given<'_, '_, '_>) -> Option<(Fleet, Keys)> {
     let mut section = Section::default();
     let expected = "a map with 'store', 'name' and 'key-file'";
-    let fields = given.map(expected, &FIELDS, &mut section)?;
+    let fields = given.map(expected, FIELDS, &mut section)?;
     for (field, what) in [
         (STORE, "the address of Valkey or Redis"),
         (NAME, "the fleet's name, the same on all nodes"),
@@ -261,6 +267,55 @@ fn read_file<T, E: Display>(
             None
         }
     }
+}
+
+/// Reports shared limits (`scope: fleet`) that the other sections rule out.
+pub(super) fn check_shared(
+    (limits, overrides): (&Limits, &Overrides),
+    fleet: Option<&Fleet>,
+    buckets: Buckets,
+    problems: &mut Problems,
+) {
+    for (index, limit) in limits.iter() {
+        let Some(position) = limit.fields.fleet else {
+            continue;
+        };
+        let needs = |what: &str| format!("'scope: fleet' needs {what}");
+        let Some(fleet) = fleet else {
+            let message = needs("a section 'fleet' with the store");
+            problems.report_at(position, message);
+            continue;
+        };
+        if buckets.scope != Scope::Host {
+            problems.report_at(position, needs("`buckets: {scope: host}`"));
+        }
+        let nodes = fleet.nodes;
+        let least = shared_limits::least_burst(limit.cost, nodes);
+        for (part, rate) in limit.rates.iter().enumerate() {
+            let others = overrides.get(&(index, part)).into_iter().flatten();
+            let mut wanting = others.filter(|other| other.rate.burst < least);
+            if rate.burst < least {
+                problems.report_at(position, too_small(limit.cost, nodes, least, None));
+            } else if let Some(other) = wanting.next() {
+                problems.report_at(
+                    position,
+                    too_small(limit.cost, nodes, least, Some(&other.id)),
+                );
+            }
+        }
+    }
+}
+
+fn too_small(cost: Cost, nodes: u32, least: u64, of: Option<&OverrideId>) -> String {
+    let held = match cost {
+        Cost::Bytes => format!("a frame of {LONGEST_FRAME} bytes"),
+        _ => "a token".to_owned(),
+    };
+    let also = of.map_or_else(String::new, |id| format!(", also in the override '{id}'"));
+    format!(
+        "'scope: fleet' among {nodes} nodes needs a burst of at least {least}{also}: a minimum share is a twentieth of \
+         it, divided by the nodes, and holds {held}; `fleet: {{nodes: …}}` is the most nodes that run at once"
+    )
 }
 
 #[cfg(test)]

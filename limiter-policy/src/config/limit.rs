@@ -196,7 +196,7 @@ pub(super) fn read<'n>(
         Some(built_in) => Definition::of(built_in, position),
         None => Definition::of_its_own(name.text, position),
     };
-    let fields = fields::read(reader, body, rate::EXPECTED, &FIELDS, &mut limit);
+    let fields = fields::read(reader, body, rate::EXPECTED, FIELDS, &mut limit);
     if built_in.is_none() {
         check_definition(reader, name, fields.as_ref());
     }

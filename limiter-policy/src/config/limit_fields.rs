@@ -31,7 +31,7 @@ pub(super) const HTTPS_PORT: u16 = 443;
 
 type LimitField = Field<Definition>;
 
-pub(super) const FIELDS: [LimitField; 25] = [
+pub(super) const FIELDS: &[LimitField] = &[
     LimitField::new(
         limit_id::ID,
         "[the bucket's key](#built-in-limits) (the name must be built in)",
@@ -360,7 +360,7 @@ const DEFAULT_PREFIX: &str = "plugin.rate_limiter";
 const LONGEST_PART: usize = 253;
 
 /// The parts of a limit's metrics' names in Traffic Server.
-pub(super) const METRICS_FIELDS: [Field<FlatMetrics>; 2] = [
+pub(super) const METRICS_FIELDS: &[Field<FlatMetrics>] = &[
     Field::new(
         "prefix",
         "1 to 253 letters, digits and signs, no blanks (`plugin.rate_limiter`)",
@@ -378,7 +378,7 @@ pub(super) fn read_metrics(limit: &mut Definition, given: &mut Given<'_, '_, '_>
         prefix: DEFAULT_PREFIX.to_owned(),
         tag: limit.name.clone(),
     };
-    if given.map(expected, &METRICS_FIELDS, &mut metrics).is_some() {
+    if given.map(expected, METRICS_FIELDS, &mut metrics).is_some() {
         limit.metrics = Some(metrics);
         limit.fields.metrics = Some(given.reader.position(given.node.at));
     }

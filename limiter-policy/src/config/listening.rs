@@ -43,7 +43,7 @@ impl Default for Metrics {
     }
 }
 
-pub(super) const METRICS_FIELDS: [Field<Metrics>; 2] = [
+pub(super) const METRICS_FIELDS: &[Field<Metrics>] = &[
     Field::new(
         LISTEN,
         "address and port, such as `'[::1]:9470'`, or `off` (`127.0.0.1:9470`); `limiter run --metrics` overrides it",
@@ -87,7 +87,7 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-pub(super) const PAGE_FIELDS: [Field<Page>; 3] = [
+pub(super) const PAGE_FIELDS: &[Field<Page>] = &[
     Field::new(
         LISTEN,
         "address and port, the path of a socket for root and [`control`](#control)'s group, or `off` \
@@ -118,7 +118,7 @@ pub(super) fn read_page(page: &mut Page, given: &mut Given<'_, '_, '_>) {
         return;
     }
     page.listen = Some(ListenAddress::Address(USUAL_PAGE));
-    if let Some(fields) = given.map(EXPECTED, &PAGE_FIELDS, page) {
+    if let Some(fields) = given.map(EXPECTED, PAGE_FIELDS, page) {
         check_reach(page, given, &fields);
     }
 }

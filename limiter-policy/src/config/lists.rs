@@ -131,7 +131,7 @@ pub(super) struct Item {
 
 type ListField = Field<Item>;
 
-pub(super) const FIELDS: [ListField; 9] = [
+pub(super) const FIELDS: &[ListField] = &[
     ListField::new(
         NAME,
         "a letter and up to 63 letters, digits, `-`, `_` or `.` (required)",
@@ -172,7 +172,7 @@ pub(super) const FIELDS: [ListField; 9] = [
         "how much of each family the files together may cover, `0%` to `100%` (`{ipv4: 20%, ipv6: 0.1%}`)",
         |list, given| {
             let expected = "a map of 'ipv4' and 'ipv6'";
-            given.map(expected, &COVERAGE_FIELDS, &mut list.source.bounds);
+            given.map(expected, COVERAGE_FIELDS, &mut list.source.bounds);
         },
     ),
     ListField::new(
@@ -188,7 +188,7 @@ pub(super) const FIELDS: [ListField; 9] = [
     .then(|_, reader, fields| check_files(reader, fields)),
 ];
 
-const COVERAGE_FIELDS: [Field<Bounds>; 2] = [
+const COVERAGE_FIELDS: &[Field<Bounds>] = &[
     Field::unlisted("ipv4", |bounds, given| {
         read_fraction(&mut bounds.ipv4, given, MAX_COVERAGE);
     }),
@@ -217,7 +217,7 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
             positions: Vec::new(),
         };
         let expected = "a list with 'name' and 'cidr' or 'file'";
-        let Some(fields) = fields::read(reader, item, expected, &FIELDS, &mut list) else {
+        let Some(fields) = fields::read(reader, item, expected, FIELDS, &mut list) else {
             continue;
         };
         if let Some(node) = fields.get(NAME)

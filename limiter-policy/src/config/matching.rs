@@ -9,7 +9,7 @@ use super::{
         FRAGMENTS, ICMP_TYPE, PROTOCOL, SERVER_NAME, SOURCE_PORT, STANDING, STATE, TCP_FLAGS,
     },
     dns_match,
-    fields::{Field, Given},
+    fields::{self, Field, Given},
     flags, icmp_types,
     limit_id::LimitKeys,
     nearest,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::policy::{Fragments, Match};
 
-pub(super) const FIELDS: [Field<Match>; 15] = [
+pub(super) const FIELDS: &[Field<Match>] = &[
     Field::new(
         PROTOCOL,
         "`tcp`, `udp`, `icmp`, `icmpv6` or a number, 0 to 255",
@@ -127,9 +127,9 @@ pub(super) fn read(
     cost: Option<Cost>,
 ) -> Match {
     let mut matching = Match::default();
-    let names = FIELDS.map(|field| field.name);
+    let names = fields::names(FIELDS);
     let expected = format!("a map with {}", nearest::alternatives(&names));
-    let Some(fields) = given.map(&expected, &FIELDS, &mut matching) else {
+    let Some(fields) = given.map(&expected, FIELDS, &mut matching) else {
         return matching;
     };
     // Unknown names were reported already.

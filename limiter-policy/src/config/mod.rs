@@ -35,6 +35,7 @@ pub mod nearest;
 mod node;
 mod numbers;
 mod overrides;
+mod parts;
 mod ports;
 mod prefix;
 pub mod rate;
@@ -53,7 +54,6 @@ mod variables;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use limiter_common::table::HashKey;
 
 use self::{diagnostics::Problems, joined::Texts, reader::Surroundings};
 pub use self::{
@@ -61,58 +61,11 @@ pub use self::{
     fields::FieldTable,
     folder::PushedFile,
     listening::{ListenAddress, Metrics, Page},
+    parts::Config,
     room::{Bans, Buckets, Offenders, Scope, Store},
     settings::{AttachMode, Control},
 };
-use crate::{
-    file,
-    fleet::Fleet,
-    interface::InterfaceName,
-    lists::{Feeds, ListSource},
-    policy::Policy,
-    secrets::Secrets,
-};
-
-/// A checked configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// The files it was read from, the configuration file first, and the folder of further ones,
-    /// which need not exist. Files that came through a descriptor, such as `/dev/stdin`, cannot be read
-    /// again and are not included.
-    pub files: Vec<PathBuf>,
-    /// The interfaces to attach to; may be empty, since the command line can name them too.
-    pub interfaces: Vec<InterfaceName>,
-    /// The way of attaching.
-    pub mode: AttachMode,
-    /// The storage of limits' state.
-    pub buckets: Buckets,
-    /// The capacity for offenders.
-    pub offenders: Offenders,
-    /// The capacity for bans.
-    pub bans: Bans,
-    /// The file for debts while the daemon does not run; `None`: debts are lost.
-    pub state: Option<PathBuf>,
-    /// The address of the metrics.
-    pub metrics: Metrics,
-    /// The address of the page.
-    pub page: Page,
-    /// The users that may query the daemon.
-    pub control: Control,
-    /// The fleet of this host; `None`: it is alone.
-    pub fleet: Option<Fleet>,
-    /// The secret for numbering names alike on all nodes; `None`: no limit needs it, and each host makes its
-    /// own.
-    pub names_key: Option<HashKey>,
-    /// The sources of the lists' addresses, in the policy's order.
-    pub lists: Vec<ListSource>,
-    /// The content of each list's files, by the list's name, in the order of the files.
-    pub feeds: Feeds,
-    /// The secrets of the DNS server for checking its cookies; `None`: cookies prove no source.
-    pub secrets: Option<Secrets>,
-    /// The limits and lists, at least one of either. Limit names are interned without regard to
-    /// earlier policies; [`Policy::with_names`] keeps another policy's interned ids.
-    pub policy: Policy,
-}
+use crate::{file, lists::Feeds};
 
 /// Reads a configuration file, the files in its folder (`limiter.d` for `limiter.yaml`), and the files that
 /// they name. `now` decides which feeds are stale.
@@ -259,27 +212,27 @@ fn join_folder(
 pub fn field_tables() -> Vec<FieldTable> {
     const PAGE: &str = "configure.md";
     vec![
-        FieldTable::new(PAGE, "## Sections", &sections::SECTIONS),
-        FieldTable::new(PAGE, "### `limits`", &limit_fields::FIELDS),
-        FieldTable::new(PAGE, "### `match`", &matching::FIELDS),
-        FieldTable::new(PAGE, "### `reserve`", &reserve::FIELDS),
-        FieldTable::new(PAGE, "### `answers`", &answers::FIELDS),
-        FieldTable::new(PAGE, "### `lists`", &lists::FIELDS),
-        FieldTable::new(PAGE, "### `ip-rep`", &ip_rep::FIELDS),
+        FieldTable::new(PAGE, "## Sections", sections::SECTIONS),
+        FieldTable::new(PAGE, "### `limits`", limit_fields::FIELDS),
+        FieldTable::new(PAGE, "### `match`", matching::FIELDS),
+        FieldTable::new(PAGE, "### `reserve`", reserve::FIELDS),
+        FieldTable::new(PAGE, "### `answers`", answers::FIELDS),
+        FieldTable::new(PAGE, "### `lists`", lists::FIELDS),
+        FieldTable::new(PAGE, "### `ip-rep`", ip_rep::FIELDS),
         FieldTable::new(
             PAGE,
             "#### Metrics of a limit",
-            &limit_fields::METRICS_FIELDS,
+            limit_fields::METRICS_FIELDS,
         ),
-        FieldTable::new(PAGE, "### `standing`", &standing::FIELDS),
-        FieldTable::new(PAGE, "### `buckets`", &room::BUCKETS_FIELDS),
-        FieldTable::new(PAGE, "### `offenders`", &room::OFFENDERS_FIELDS),
-        FieldTable::new(PAGE, "### `bans`", &room::BANS_FIELDS),
-        FieldTable::new(PAGE, "### `metrics`", &listening::METRICS_FIELDS),
-        FieldTable::new(PAGE, "### `page`", &listening::PAGE_FIELDS),
-        FieldTable::new(PAGE, "### `control`", &settings::CONTROL_FIELDS),
-        FieldTable::new(PAGE, "### `fleet`", &fleet::FIELDS),
-        FieldTable::new("reputation.md", "## Automatic bans", &automatic_ban::FIELDS),
+        FieldTable::new(PAGE, "### `standing`", standing::FIELDS),
+        FieldTable::new(PAGE, "### `buckets`", room::BUCKETS_FIELDS),
+        FieldTable::new(PAGE, "### `offenders`", room::OFFENDERS_FIELDS),
+        FieldTable::new(PAGE, "### `bans`", room::BANS_FIELDS),
+        FieldTable::new(PAGE, "### `metrics`", listening::METRICS_FIELDS),
+        FieldTable::new(PAGE, "### `page`", listening::PAGE_FIELDS),
+        FieldTable::new(PAGE, "### `control`", settings::CONTROL_FIELDS),
+        FieldTable::new(PAGE, "### `fleet`", fleet::FIELDS),
+        FieldTable::new("reputation.md", "## Automatic bans", automatic_ban::FIELDS),
     ]
 }
 

@@ -190,21 +190,21 @@ const MINUTE_NS: u64 = 60_000_000_000;
 const CACHED_FOR_NS: RangeInclusive<u64> = MINUTE_NS..=30 * 24 * 60 * MINUTE_NS;
 
 /// The fields of the section, in one line of the manual.
-const NAMES_FIELDS: [Field<(UntilKnown, CachedNames)>; 2] = [
+const NAMES_FIELDS: &[Field<(UntilKnown, CachedNames)>] = &[
     Field::unlisted("tls", |(until_known, _), given| {
-        given.map(EXPECTED_NAMES, &TLS_FIELDS, until_known);
+        given.map(EXPECTED_NAMES, TLS_FIELDS, until_known);
     }),
     Field::unlisted("known", |(_, names), given| {
         let expected = "a map such as {capacity: 1048576, for: 24h}";
-        given.map(expected, &CACHE_FIELDS, names);
+        given.map(expected, CACHE_FIELDS, names);
     }),
 ];
 
-const TLS_FIELDS: [Field<UntilKnown>; 1] = [Field::unlisted("until-known", |value, given| {
+const TLS_FIELDS: &[Field<UntilKnown>] = &[Field::unlisted("until-known", |value, given| {
     given.choice(value, UntilKnown::ALL.map(|value| (value.name(), value)));
 })];
 
-const CACHE_FIELDS: [Field<CachedNames>; 2] = [
+const CACHE_FIELDS: &[Field<CachedNames>] = &[
     Field::unlisted("capacity", |names, given| {
         given.whole(&mut names.capacity, CACHE_CAPACITIES);
     }),
@@ -217,7 +217,7 @@ const EXPECTED_NAMES: &str = "a map such as {tls: {until-known: hold}}";
 
 pub(super) fn read_settings(given: &mut Given<'_, '_, '_>) -> (UntilKnown, CachedNames) {
     let mut read = Default::default();
-    given.map(EXPECTED_NAMES, &NAMES_FIELDS, &mut read);
+    given.map(EXPECTED_NAMES, NAMES_FIELDS, &mut read);
     read
 }
 

@@ -38,7 +38,7 @@ struct OfConnections {
 
 type OverrideField = Field<OfConnections>;
 
-const FIELDS: [OverrideField; 8] = [
+const FIELDS: &[OverrideField] = &[
     rate_field(rate::BURST),
     rate_field(rate::COUNT),
     rate_field(rate::PERIOD),
@@ -68,7 +68,7 @@ struct Form {
 }
 
 const LIST_FORM: Form = Form {
-    fields: &FIELDS,
+    fields: FIELDS,
     expected: "burst, count, period and ids",
 };
 

@@ -42,7 +42,7 @@ impl Default for Sizes {
     }
 }
 
-pub(super) const FIELDS: [Field<Sizes>; 5] = [
+pub(super) const FIELDS: &[Field<Sizes>] = &[
     size_of(
         Standing::Familiar,
         "a percentage of the burst, 0% to 100%, with at most four decimals, or a number of tokens (0)",
@@ -76,7 +76,7 @@ pub(super) fn read(
     rates: &[Rate],
 ) -> Option<Reserve> {
     let mut sizes = Sizes::default();
-    let fields = given.map(EXPECTED, &FIELDS, &mut sizes)?;
+    let fields = given.map(EXPECTED, FIELDS, &mut sizes)?;
     // A misspelt field hides a reserve, so its value is unknown.
     if STANDINGS
         .iter()

@@ -110,7 +110,7 @@ impl fmt::Display for Buckets {
     }
 }
 
-pub(super) const BUCKETS_FIELDS: [Field<Buckets>; 4] = [
+pub(super) const BUCKETS_FIELDS: &[Field<Buckets>] = &[
     Field::new("store", "`table` or `hash`", |buckets, given| {
         given.choice(&mut buckets.store, Store::ALL);
     }),
@@ -172,7 +172,7 @@ impl fmt::Display for Offenders {
     }
 }
 
-pub(super) const OFFENDERS_FIELDS: [Field<Offenders>; 1] = [Field::new(
+pub(super) const OFFENDERS_FIELDS: &[Field<Offenders>] = &[Field::new(
     "capacity",
     "how many are remembered, 1024 to 1048576 (65536); or 0: none",
     read_offenders,
@@ -219,7 +219,7 @@ impl fmt::Display for Bans {
     }
 }
 
-pub(super) const BANS_FIELDS: [Field<Bans>; 1] = [Field::new(
+pub(super) const BANS_FIELDS: &[Field<Bans>] = &[Field::new(
     "capacity",
     "how many addresses and prefixes may be [banned](operate.md#bans) at once, 1024 to 4194304 (524288)",
     |bans, given| given.whole(&mut bans.capacity, Bans::LEAST..=Bans::MOST),

@@ -1,22 +1,11 @@
-//! The field `scope` of a limit: each host has the budget, or the fleet shares it. Other sections must allow a
-//! shared limit (`scope: fleet`).
+//! The field `scope` of a limit: each host has the budget, or the fleet shares it.
 
 use limiter_common::{limit::Cost, strategy::Strategy};
 
 use super::{
-    diagnostics::{FilePosition, Problems},
+    diagnostics::FilePosition,
     fields::Given,
-    limits::Limits,
-    overrides::Overrides,
     rate::{self, RateContext, automatic},
-    room::{Buckets, Scope},
-};
-use crate::{
-    fleet::Fleet,
-    policy::{
-        OverrideId,
-        shared_limits::{self, LONGEST_FRAME},
-    },
 };
 
 pub(super) const FIELD: &str = "scope";
@@ -76,53 +65,4 @@ fn misfit(kind: automatic::Kind) -> Option<String> {
         strategy.name(),
         Strategy::Gcra.name()
     ))
-}
-
-/// Reports shared limits (`scope: fleet`) that the other sections rule out.
-pub(super) fn check_shared(
-    (limits, overrides): (&Limits, &Overrides),
-    fleet: Option<&Fleet>,
-    buckets: Buckets,
-    problems: &mut Problems,
-) {
-    for (index, limit) in limits.iter() {
-        let Some(position) = limit.fields.fleet else {
-            continue;
-        };
-        let needs = |what: &str| format!("'scope: fleet' needs {what}");
-        let Some(fleet) = fleet else {
-            let message = needs("a section 'fleet' with the store");
-            problems.report_at(position, message);
-            continue;
-        };
-        if buckets.scope != Scope::Host {
-            problems.report_at(position, needs("`buckets: {scope: host}`"));
-        }
-        let nodes = fleet.nodes;
-        let least = shared_limits::least_burst(limit.cost, nodes);
-        for (part, rate) in limit.rates.iter().enumerate() {
-            let others = overrides.get(&(index, part)).into_iter().flatten();
-            let mut wanting = others.filter(|other| other.rate.burst < least);
-            if rate.burst < least {
-                problems.report_at(position, too_small(limit.cost, nodes, least, None));
-            } else if let Some(other) = wanting.next() {
-                problems.report_at(
-                    position,
-                    too_small(limit.cost, nodes, least, Some(&other.id)),
-                );
-            }
-        }
-    }
-}
-
-fn too_small(cost: Cost, nodes: u32, least: u64, of: Option<&OverrideId>) -> String {
-    let held = match cost {
-        Cost::Bytes => format!("a frame of {LONGEST_FRAME} bytes"),
-        _ => "a token".to_owned(),
-    };
-    let also = of.map_or_else(String::new, |id| format!(", also in the override '{id}'"));
-    format!(
-        "'scope: fleet' among {nodes} nodes needs a burst of at least {least}{also}: a minimum share is a twentieth of \
-         it, divided by the nodes, and holds {held}; `fleet: {{nodes: …}}` is the most nodes that run at once"
-    )
 }

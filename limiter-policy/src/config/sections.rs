@@ -3,8 +3,7 @@
 use limiter_common::reason::Action;
 
 use super::{
-    Config, answers,
-    assemble::{self, Parts},
+    answers, assemble,
     diagnostics::Problems,
     fields::{self, Field, Given},
     fleet,
@@ -15,8 +14,9 @@ use super::{
     listening, lists,
     name_sections::{self, SERVER_NAMES, ZONES},
     overrides,
+    parts::{Config, Parts},
     reader::{Fields, Reader, Surroundings},
-    room, scope, selector,
+    room, selector,
     settings::{self, AttachMode},
     standing, subscribers,
 };
@@ -81,7 +81,7 @@ const fn all(field: Field<Parts>) -> Section {
 
 type Part = Field<Parts>;
 
-pub(super) const SECTIONS: [Section; 30] = [
+pub(super) const SECTIONS: &[Section] = &[
     all(Part::new(
         LIMITS,
         "map of names to limits (only keys with an override are limited)",
@@ -237,7 +237,7 @@ pub(super) const SECTIONS: [Section; 30] = [
     )),
     host(Part::new("buckets", "room for limits", |parts, given| {
         let expected = "a map with store, capacity, when-full, scope";
-        given.map(expected, &room::BUCKETS_FIELDS, &mut parts.buckets);
+        given.map(expected, room::BUCKETS_FIELDS, &mut parts.buckets);
     })),
     host(Part::new(
         "offenders",
@@ -245,7 +245,7 @@ pub(super) const SECTIONS: [Section; 30] = [
         |parts, given| {
             given.map(
                 "a map with 'capacity'",
-                &room::OFFENDERS_FIELDS,
+                room::OFFENDERS_FIELDS,
                 &mut parts.offenders,
             );
         },
@@ -255,7 +255,7 @@ pub(super) const SECTIONS: [Section; 30] = [
         "room for banned sources",
         |parts, given| {
             parts.has_bans = true;
-            given.map("a map with 'capacity'", &room::BANS_FIELDS, &mut parts.bans);
+            given.map("a map with 'capacity'", room::BANS_FIELDS, &mut parts.bans);
         },
     )),
     host(Part::new(
@@ -269,7 +269,7 @@ pub(super) const SECTIONS: [Section; 30] = [
         |parts, given| {
             given.map(
                 "a map with 'listen'",
-                &listening::METRICS_FIELDS,
+                listening::METRICS_FIELDS,
                 &mut parts.metrics,
             );
         },
@@ -285,7 +285,7 @@ pub(super) const SECTIONS: [Section; 30] = [
         |parts, given| {
             given.map(
                 "a map with 'group'",
-                &settings::CONTROL_FIELDS,
+                settings::CONTROL_FIELDS,
                 &mut parts.control,
             );
         },
@@ -318,14 +318,14 @@ pub(super) fn read(
 ) -> Option<Config> {
     let root = texts.parse(joinable, problems)?;
     let mut parts = Parts::default();
-    let names = SECTIONS.map(|section| section.field.name);
+    let names = fields::names(SECTIONS);
     let expected = format!("a map with the sections {}", names.join(", "));
     let mut reader = Reader::new(texts, surroundings, problems);
-    let fields = fields::read(&mut reader, &root, &expected, &SECTIONS, &mut parts)?;
+    let fields = fields::read(&mut reader, &root, &expected, SECTIONS, &mut parts)?;
     add_written_lists(&mut parts);
     if parts.fleet.is_some() || fields.is_missing(FLEET) {
         let limits = (&parts.limits, &parts.overrides.overrides);
-        scope::check_shared(limits, parts.fleet.as_ref(), parts.buckets, problems);
+        fleet::check_shared(limits, parts.fleet.as_ref(), parts.buckets, problems);
     }
     assemble::config(parts, surroundings, problems)
 }

@@ -22,7 +22,7 @@ const RATE: &str = "rate";
 /// Traffic Server's names of the selector for all other names.
 const FALLBACKS: [&str; 2] = ["*", "default"];
 
-const FIELDS: [Field<Definition>; 8] = [
+const FIELDS: &[Field<Definition>] = &[
     Field::unlisted(SNI, |limit, given| {
         if let Some(name) = given.text("a name, such as 'www.example.com', or '*'") {
             name.clone_into(&mut limit.name);
@@ -74,7 +74,7 @@ fn read_one<'n>(
     let limit = Limit::with_name("", IdFormat::Total, Cost::Connections);
     let mut limit = Definition::new(limit, reader.position(item.at), vec![rate(0)]);
     let expected = "a map with 'sni' and 'limit'";
-    let fields = fields::read(reader, item, expected, &FIELDS, &mut limit)?;
+    let fields = fields::read(reader, item, expected, FIELDS, &mut limit)?;
     let Some(sni) = fields.get(SNI) else {
         if fields.is_missing(SNI) {
             let message = "needs 'sni', the name that clients ask for, or '*' for all others";

@@ -118,7 +118,7 @@ pub(super) fn read_state<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) ->
     Some(directory.unwrap_or(Path::new("")).join(name))
 }
 
-pub(super) const CONTROL_FIELDS: [Field<Control>; 1] = [Field::new(
+pub(super) const CONTROL_FIELDS: &[Field<Control>] = &[Field::new(
     "group",
     "a group's name in /etc/group, or its number. Members may use `status`, `explain`, `top`, `bans` and all other \
      commands that change nothing, and so see clients' addresses",

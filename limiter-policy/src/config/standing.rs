@@ -65,7 +65,7 @@ impl Section {
     }
 }
 
-pub(super) const FIELDS: [Field<Section>; 8] = [
+pub(super) const FIELDS: &[Field<Section>] = &[
     Field::new(
         "capacity",
         "sources known at once, 1024 to 16777216 (1000000)",
@@ -123,13 +123,13 @@ pub(super) const FIELDS: [Field<Section>; 8] = [
 
 pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Section {
     let mut section = Section::default();
-    let names = FIELDS.map(|field| field.name).join(", ");
+    let names = fields::names(FIELDS).join(", ");
     let expected = format!("a map with {names}");
-    fields::read(reader, node, &expected, &FIELDS, &mut section);
+    fields::read(reader, node, &expected, FIELDS, &mut section);
     section
 }
 
-const VISIT_FIELDS: [Field<Visits>; 2] = [
+const VISIT_FIELDS: &[Field<Visits>] = &[
     Field::unlisted("count", |visits, given| {
         given.whole(&mut visits.count, OCCASIONS);
     }),
@@ -149,7 +149,7 @@ fn read_visits(section: &mut Section, given: &mut Given<'_, '_, '_>) {
     let (Some(visits), remember_ns) = (&mut settings.visits, settings.remember_ns) else {
         return;
     };
-    let Some(fields) = given.map(EXPECTED, &VISIT_FIELDS, visits) else {
+    let Some(fields) = given.map(EXPECTED, VISIT_FIELDS, visits) else {
         return;
     };
     if visits.apart_ns >= remember_ns {
@@ -182,7 +182,7 @@ fn check_remembered(section: &mut Section, reader: &mut Reader<'_, '_>, fields: 
     }
 }
 
-const RETRY_FIELDS: [Field<Retry>; 2] = [
+const RETRY_FIELDS: &[Field<Retry>] = &[
     Field::unlisted(AFTER, |retry, given| {
         given.duration(&mut retry.after_ns, &RETRY_NS);
     }),
@@ -194,7 +194,7 @@ const RETRY_FIELDS: [Field<Retry>; 2] = [
 fn read_retry(section: &mut Section, given: &mut Given<'_, '_, '_>) {
     const EXPECTED: &str = "a map, such as {after: 200ms, within: 10s}";
     let retry = &mut section.settings.retry;
-    let Some(fields) = given.map(EXPECTED, &RETRY_FIELDS, retry) else {
+    let Some(fields) = given.map(EXPECTED, RETRY_FIELDS, retry) else {
         return;
     };
     if retry.after_ns >= retry.within_ns {
@@ -242,7 +242,7 @@ struct CookieSection {
 }
 
 /// The fields of the section, in one line of the manual.
-const COOKIE_FIELDS: [Field<CookieSection>; 2] = [
+const COOKIE_FIELDS: &[Field<CookieSection>] = &[
     Field::unlisted(SECRET_FILE, |section, given| {
         section.secrets = read_secrets(given);
     }),
@@ -258,7 +258,7 @@ pub(super) fn read_cookies(given: &mut Given<'_, '_, '_>) -> Option<(DnsCookies,
         secrets: None,
     };
     let expected = format!("a map with '{SECRET_FILE}' and '{PORT}'");
-    let fields = given.map(&expected, &COOKIE_FIELDS, &mut section)?;
+    let fields = given.map(&expected, COOKIE_FIELDS, &mut section)?;
     if fields.is_missing(SECRET_FILE) {
         given.error(format!(
             "needs '{SECRET_FILE}', the file with the DNS server's secrets"

@@ -98,7 +98,9 @@ fn every_field_of_the_configuration_is_told() {
     {
         let document = page(document);
         let table = rows(section(&document, heading));
-        let reported = table.iter().map(|row| (names(std::slice::from_ref(row)), row[1]));
+        let reported = table
+            .iter()
+            .map(|row| (names(std::slice::from_ref(row)), row[1]));
         let fields = fields.into_iter().map(|(name, value)| (vec![name], value));
         assert_eq!(
             reported.collect::<Vec<_>>(),

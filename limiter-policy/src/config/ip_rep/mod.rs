@@ -29,7 +29,7 @@ const DEFAULT_BUCKETS: u8 = 10;
 /// Registries allocate no shorter prefixes.
 const IPV6_LENGTHS: RangeInclusive<u64> = 16..=128;
 
-pub(super) const FIELDS: [Field<Sieve>; 8] = [
+pub(super) const FIELDS: &[Field<Sieve>] = &[
     Field::new(
         NAME,
         "like that of a limit of your own (required)",
@@ -59,7 +59,7 @@ pub(super) const FIELDS: [Field<Sieve>; 8] = [
          list](reputation.md#who-is-busy), its `max-age` (0)",
         |sieve, given| {
             let expected = "a map with 'limit', 'threshold' and 'max-age'";
-            given.map(expected, &PERMA_BLOCK_FIELDS, sieve);
+            given.map(expected, PERMA_BLOCK_FIELDS, sieve);
         },
     ),
     Field::new(
@@ -74,7 +74,7 @@ pub(super) const FIELDS: [Field<Sieve>; 8] = [
     ),
 ];
 
-const PERMA_BLOCK_FIELDS: [Field<Sieve>; 3] = [
+const PERMA_BLOCK_FIELDS: &[Field<Sieve>] = &[
     Field::unlisted(LIMIT, |sieve, given| {
         given.whole(&mut sieve.perma_block.limit, 0..=u32::MAX.into());
     }),
@@ -180,7 +180,7 @@ fn read_sieve<'n>(
         pressure: None,
     };
     let expected = "a sieve: a map with 'name' and 'size'";
-    let fields = fields::read(reader, node, expected, &FIELDS, &mut sieve)?;
+    let fields = fields::read(reader, node, expected, FIELDS, &mut sieve)?;
     let Some(name) = fields.get(NAME) else {
         if fields.is_missing(NAME) {
             reader.error(node.at, format!("missing field '{NAME}'"));
@@ -255,7 +255,7 @@ struct WrittenPressure {
     packets_per_second: Option<u64>,
 }
 
-const PRESSURE_FIELDS: [Field<WrittenPressure>; 2] = [
+const PRESSURE_FIELDS: &[Field<WrittenPressure>] = &[
     Field::unlisted(LIMIT, |pressure, given| {
         pressure.limit = given.text("a limit's name").map(ToOwned::to_owned);
     }),
@@ -268,7 +268,7 @@ const PRESSURE_FIELDS: [Field<WrittenPressure>; 2] = [
 fn read_pressure(given: &mut Given<'_, '_, '_>) -> Option<PressureOf> {
     const EXPECTED: &str = "{limit: NAME} or {packets-per-second: N}";
     let mut pressure = WrittenPressure::default();
-    let fields = given.map(EXPECTED, &PRESSURE_FIELDS, &mut pressure)?;
+    let fields = given.map(EXPECTED, PRESSURE_FIELDS, &mut pressure)?;
     let are_present = [LIMIT, PACKETS_PER_SECOND].map(|field| !fields.is_missing(field));
     match are_present {
         [true, true] => given.error(format!("only one of the two: expected {EXPECTED}")),
