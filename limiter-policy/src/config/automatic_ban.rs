@@ -6,7 +6,7 @@ use limiter_common::{address::Family, limit::IdFormat, standing::Standing};
 
 use super::{
     fields::{Field, Given},
-    node::{Node, Value},
+    node::Value,
     reader::{Fields, Reader},
 };
 use crate::{
@@ -57,7 +57,7 @@ pub(super) const FIELDS: &[BanField] = &[
     BanField::new(
         AFTER,
         "drops of a source by this limit, from 1 to 1000000000: `1000 drops`, or `1000` (required)",
-        |of, given| of.ban.after = drops(given.reader, given.node).unwrap_or_default(),
+        read_drops,
     ),
     BanField::new(WITHIN, "in this time, from 1s to 24h (required)", |of, given| {
         given.duration(&mut of.ban.within_ns, &WITHIN_NS);
@@ -76,10 +76,7 @@ pub(super) const FIELDS: &[BanField] = &[
     BanField::new(
         ESCALATE,
         "the factor from one ban to the next: 1 to 100, up to three decimals (1)",
-        |of, given| {
-            let factor = escalation(given.reader, given.node);
-            of.ban.escalate = factor.unwrap_or(Escalation::NONE);
-        },
+        read_escalation,
     ),
     BanField::new(
         RANGE_AFTER,
@@ -192,9 +189,10 @@ fn bound_length<'n>(of: &mut BanOfLimit, reader: &mut Reader<'n, '_>, fields: &F
 }
 
 /// Reads a number of drops: `1000` or `1000 drops`.
-fn drops<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
-    let Value::Text(text) = &node.value else {
-        return reader.whole(node, AFTER, DROPS);
+fn read_drops(of: &mut BanOfLimit, given: &mut Given<'_, '_, '_>) {
+    let Value::Text(text) = &given.node.value else {
+        given.whole(&mut of.ban.after, DROPS);
+        return;
     };
     let number = text
         .strip_suffix("drops")
@@ -202,31 +200,30 @@ fn drops<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
         .map(str::trim_end)
         .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
         .and_then(|number| number.parse().ok());
-    let found = number.filter(|number| DROPS.contains(number));
-    if found.is_none() {
+    if let Some(number) = number.filter(|number| DROPS.contains(number)) {
+        of.ban.after = number;
+    } else {
         let (least, most) = (DROPS.start(), DROPS.end());
-        let message = format!(
+        given.error(format!(
             "invalid {AFTER} '{text}', expected from {least} to {most}, such as '1000 drops'"
-        );
-        reader.error(node.at, message);
+        ));
     }
-    found
 }
 
 /// Reads a factor with up to three decimals.
-fn escalation<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Escalation> {
+fn read_escalation(of: &mut BanOfLimit, given: &mut Given<'_, '_, '_>) {
     const EXPECTED: &str = "a number from 1 to 100 with up to three decimals, such as 2 or 1.5";
-    if !matches!(node.value, Value::Unsigned(_) | Value::OtherNumber) {
-        reader.unexpected(node, EXPECTED);
-        return None;
+    if !matches!(given.node.value, Value::Unsigned(_) | Value::OtherNumber) {
+        given.reader.unexpected(given.node, EXPECTED);
+        return;
     }
-    let written = reader.scalar(node)?;
-    let factor = thousandths(written).and_then(Escalation::from_thousandths);
-    if factor.is_none() {
-        let message = format!("invalid {ESCALATE} '{written}', expected {EXPECTED}");
-        reader.error(node.at, message);
+    let written = given.reader.scalar(given.node).unwrap_or_default();
+    match thousandths(written).and_then(Escalation::from_thousandths) {
+        Some(factor) => of.ban.escalate = factor,
+        None => given.error(format!(
+            "invalid {ESCALATE} '{written}', expected {EXPECTED}"
+        )),
     }
-    factor
 }
 
 /// Returns the thousandths of a decimal number; `None`: not a number, or more than three decimals.

@@ -2,13 +2,13 @@
 //! its line in the manual, its reader, and the reason why it may be misplaced. From the descriptions follow the
 //! known names in errors, and the tables of the manual.
 
-use std::{borrow::Cow, ops::RangeInclusive, path::Path};
+use std::{borrow::Cow, hash::Hash, ops::RangeInclusive, path::Path};
 
 use super::{
     diagnostics::FilePosition,
     duration::{self, InvalidDuration},
     node::{Node, Value},
-    reader::{Fields, Name, Reader},
+    reader::{Fields, FirstPositions, Name, Reader},
     variables,
 };
 use crate::{
@@ -188,6 +188,33 @@ impl<'n> Given<'_, 'n, '_> {
             }
             _ => read(self.reader, self.node),
         }
+    }
+
+    /// Reads one value or a list of different values, sorted; empty: invalid. `describe` gets a value and its text.
+    pub(super) fn list<V: Clone + Ord + Hash>(
+        &mut self,
+        kind: &str,
+        mut read: impl FnMut(&mut Reader<'n, '_>, &'n Node<'n>) -> Option<V>,
+        describe: impl Fn(&V, &str) -> String,
+    ) -> Vec<V> {
+        let reader = &mut *self.reader;
+        let items = reader.one_or_more(self.node, kind);
+        let mut seen = FirstPositions::default();
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            let Some(value) = read(reader, item) else {
+                continue;
+            };
+            let text = reader.scalar(item).unwrap_or_default();
+            if seen.is_first(reader, value.clone(), item.at, || describe(&value, text)) {
+                values.push(value);
+            }
+        }
+        if values.len() != items.len() {
+            return Vec::new();
+        }
+        values.sort_unstable();
+        values
     }
 
     /// Reads a whole number in a range that `N` has room for.

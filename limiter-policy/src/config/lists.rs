@@ -140,7 +140,7 @@ pub(super) const FIELDS: &[ListField] = &[
     ListField::new(
         CIDR,
         "addresses or prefixes (this or `file` is required)",
-        |list, given| list.source.cidr = read_cidr(given.reader, given.node),
+        |list, given| list.source.cidr = read_cidr(given),
     ),
     ListField::new(FILE, "names of feed files", read_files),
     ListField::new(
@@ -250,8 +250,9 @@ fn read_name(given: &mut Given<'_, '_, '_>) -> Option<String> {
     Some(name.to_owned())
 }
 
-fn read_cidr<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<IpNet> {
-    let items = reader.one_or_more(node, "addresses or prefixes");
+fn read_cidr(given: &mut Given<'_, '_, '_>) -> Vec<IpNet> {
+    let reader = &mut *given.reader;
+    let items = reader.one_or_more(given.node, "addresses or prefixes");
     items
         .iter()
         .filter_map(|item| prefix::read(reader, item, CIDR))

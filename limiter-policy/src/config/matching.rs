@@ -1,6 +1,5 @@
 //! The field `match`: which packets a limit counts.
 
-use ipnet::IpNet;
 use limiter_common::{limit::Cost, packet::TcpState, standing::Standing};
 
 use super::{
@@ -15,7 +14,7 @@ use super::{
     nearest,
     node::{Node, Value},
     ports, prefix,
-    reader::{FirstPositions, Reader, read_list},
+    reader::Reader,
 };
 use crate::policy::{Fragments, Match};
 
@@ -24,19 +23,17 @@ pub(super) const FIELDS: &[Field<Match>] = &[
         PROTOCOL,
         "`tcp`, `udp`, `icmp`, `icmpv6` or a number, 0 to 255",
         |matching, given| {
-            matching.protocols = read_protocols(given.reader, given.node).unwrap_or_default();
+            let describe = |_: &u8, text: &str| format!("protocol '{text}'");
+            matching.protocols = given.list("protocols", read_protocol, describe);
         },
     ),
     Field::new(
         DESTINATION_PORT,
         "a port, 0 to 65535, or a range: `8000-8099`",
-        |matching, given| {
-            let ports = ports::read(given.reader, given.node);
-            matching.destination_ports = ports.unwrap_or_default();
-        },
+        |matching, given| matching.destination_ports = ports::read(given),
     ),
     Field::new(SOURCE_PORT, "likewise", |matching, given| {
-        matching.source_ports = ports::read(given.reader, given.node).unwrap_or_default();
+        matching.source_ports = ports::read(given);
     }),
     Field::new(
         TCP_FLAGS,
@@ -49,14 +46,16 @@ pub(super) const FIELDS: &[Field<Match>] = &[
         |matching, given| {
             // With a wrong protocol, a type's number is ambiguous.
             if given.fields.is_missing(PROTOCOL) || !matching.protocols.is_empty() {
-                let types = icmp_types::read(given.reader, given.node, &matching.protocols);
-                matching.icmp_types = types.unwrap_or_default();
+                matching.icmp_types = icmp_types::read(given, &matching.protocols);
             }
         },
     ),
     Field::new(DESTINATION, "an address or a prefix", |matching, given| {
-        let destinations = read_destinations(given.reader, given.node);
-        matching.destinations = destinations.unwrap_or_default();
+        matching.destinations = given.list(
+            "destinations",
+            |reader, item| prefix::read(reader, item, DESTINATION),
+            |prefix, _| format!("destination '{prefix}'"),
+        );
     }),
     Field::new(
         FRAGMENTS,
@@ -70,32 +69,23 @@ pub(super) const FIELDS: &[Field<Match>] = &[
         STANDING,
         "`proven`, `familiar`, `fresh`, `retried`, `unknown`: the source's \
          [standing](known-clients.md#the-five-standings)",
-        |matching, given| {
-            matching.standing = read_standings(given.reader, given.node).unwrap_or_default();
-        },
+        |matching, given| matching.standing = read_standings(given),
     ),
     Field::new(
         STATE,
         "`established`, `new`, `none`: the [state](connections.md#segments-of-no-connection) of a TCP connection",
-        |matching, given| {
-            matching.tcp_states = read_states(given.reader, given.node).unwrap_or_default();
-        },
+        |matching, given| matching.tcp_states = read_states(given),
     ),
     Field::new(
         DNS_NAME,
         "a name, or `*.` before one: of the question, in DNS queries over UDP",
-        |matching, given| {
-            let names = dns_match::read_names(given.reader, given.node);
-            matching.dns.names = names.unwrap_or_default();
-        },
+        |matching, given| matching.dns.names = dns_match::read_names(given),
     ),
     Field::new(DNS_TYPE, "the question's type", |matching, given| {
-        let types = dns_match::read_types(given.reader, given.node);
-        matching.dns.types = types.unwrap_or_default();
+        matching.dns.types = dns_match::read_types(given);
     }),
     Field::new(DNS_OPCODE, "the query's opcode", |matching, given| {
-        let opcodes = dns_match::read_opcodes(given.reader, given.node);
-        matching.dns.opcodes = opcodes.unwrap_or_default();
+        matching.dns.opcodes = dns_match::read_opcodes(given);
     }),
     Field::new(
         DNS_RD,
@@ -110,10 +100,7 @@ pub(super) const FIELDS: &[Field<Match>] = &[
     Field::new(
         SERVER_NAME,
         "a name, or `*.` before one, that a TCP connection or with `protocol: udp` a QUIC flow asks for",
-        |matching, given| {
-            let names = dns_match::read_names(given.reader, given.node);
-            matching.server_names = names.unwrap_or_default();
-        },
+        |matching, given| matching.server_names = dns_match::read_names(given),
     ),
 ];
 
@@ -140,17 +127,6 @@ pub(super) fn read(
     matching
 }
 
-/// Reads one protocol or a list, sorted; `None`: invalid.
-fn read_protocols<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u8>> {
-    let mut seen = FirstPositions::default();
-    read_list(reader, node, "protocols", |reader, item| {
-        let protocol = read_protocol(reader, item)?;
-        let text = reader.scalar(item).unwrap_or_default();
-        seen.is_first(reader, protocol, item.at, || format!("protocol '{text}'"))
-            .then_some(protocol)
-    })
-}
-
 fn read_protocol<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u8> {
     match &node.value {
         Value::Text(text) if text.parse::<u64>().is_err() => {
@@ -173,47 +149,32 @@ fn read_protocol<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<
     }
 }
 
-/// Reads one prefix or a list, sorted; `None`: invalid.
-fn read_destinations<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<IpNet>> {
-    let mut seen = FirstPositions::default();
-    read_list(reader, node, "destinations", |reader, item| {
-        let prefix = prefix::read(reader, item, DESTINATION)?;
-        seen.is_first(reader, prefix, item.at, || {
-            format!("destination '{prefix}'")
-        })
-        .then_some(prefix)
-    })
-}
-
-/// Reads one standing or a list, sorted; `None`: invalid.
-fn read_standings<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<Standing>> {
+fn read_standings(given: &mut Given<'_, '_, '_>) -> Vec<Standing> {
     let known = Standing::ALL.map(|standing| (standing.name(), standing as u32));
-    let mut seen = FirstPositions::default();
-    let numbers = read_list(reader, node, "standings", |reader, item| {
-        let number = reader.choice(item, STANDING, known)?;
-        let name = || format!("{STANDING} '{}'", Standing::of_number(number).name());
-        seen.is_first(reader, number, item.at, name)
-            .then_some(number)
-    })?;
+    let numbers = given.list(
+        "standings",
+        |reader, item| reader.choice(item, STANDING, known),
+        |number, _| format!("{STANDING} '{}'", Standing::of_number(*number).name()),
+    );
     if numbers.len() == Standing::COUNT {
-        let message = format!("every source has one of these: leave '{STANDING}' out");
-        reader.error(node.at, message);
+        given.error(format!(
+            "every source has one of these: leave '{STANDING}' out"
+        ));
     }
-    Some(numbers.into_iter().map(Standing::of_number).collect())
+    numbers.into_iter().map(Standing::of_number).collect()
 }
 
-/// Reads one connection state or a list, sorted; `None`: invalid.
-fn read_states<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<TcpState>> {
+fn read_states(given: &mut Given<'_, '_, '_>) -> Vec<TcpState> {
     let known = TcpState::NAMED.map(|state| (state.name(), state));
-    let mut seen = FirstPositions::default();
-    let states = read_list(reader, node, "states", |reader, item| {
-        let state = reader.choice(item, STATE, known)?;
-        let name = || format!("{STATE} '{}'", state.name());
-        seen.is_first(reader, state, item.at, name).then_some(state)
-    })?;
+    let states = given.list(
+        "states",
+        |reader, item| reader.choice(item, STATE, known),
+        |state, _| format!("{STATE} '{}'", state.name()),
+    );
     if states.len() == TcpState::NAMED.len() {
-        let message = format!("every TCP segment has one of these: leave '{STATE}' out");
-        reader.error(node.at, message);
+        given.error(format!(
+            "every TCP segment has one of these: leave '{STATE}' out"
+        ));
     }
-    Some(states)
+    states
 }

@@ -11,12 +11,12 @@ use std::{
 use limiter_common::cached_names::{MOST_LINES, WAYS};
 
 use super::{
-    diagnostics::{Position, Problems},
+    diagnostics::Problems,
     dns_match,
     fields::{Field, Given},
     limits::Limits,
-    node::{Node, Value},
-    reader::{FirstPositions, Reader},
+    node::Value,
+    reader::FirstPositions,
 };
 use crate::{
     file::read_at_most,
@@ -51,26 +51,23 @@ pub(super) const SERVER_NAMES: Kind = Kind {
 };
 
 /// Reads a list of names, or a map that names a file; sorted.
-pub(super) fn read_names<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    kind: Kind,
-) -> Vec<DnsName> {
-    let mut names = match &node.value {
-        Value::Mapping(_) => read_file(reader, node, kind).unwrap_or_default(),
-        _ => read_written(reader, node, kind),
+pub(super) fn read_names(given: &mut Given<'_, '_, '_>, kind: Kind) -> Vec<DnsName> {
+    let mut names = match &given.node.value {
+        Value::Mapping(_) => read_file(given, kind).unwrap_or_default(),
+        _ => read_written(given, kind),
     };
     if names.len() > MOST_NAMES {
         let several = kind.several;
-        reader.error(node.at, format!("too many {several}: at most {MOST_NAMES}"));
+        given.error(format!("too many {several}: at most {MOST_NAMES}"));
     }
     names.sort_unstable();
     names
 }
 
-fn read_written<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, kind: Kind) -> Vec<DnsName> {
+fn read_written(given: &mut Given<'_, '_, '_>, kind: Kind) -> Vec<DnsName> {
     let mut seen = FirstPositions::default();
-    let items = reader.one_or_more(node, kind.several);
+    let reader = &mut *given.reader;
+    let items = reader.one_or_more(given.node, kind.several);
     let mut names = Vec::with_capacity(items.len());
     let one = kind.one;
     let expected = format!("a {one}, such as 'example.com'");
@@ -87,22 +84,11 @@ fn read_written<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, kind: Kind)
 }
 
 /// Reads the file: one name on each line, and comments with `#`. Duplicates are allowed.
-fn read_file<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
+fn read_file(
+    given: &mut Given<'_, '_, '_>,
     Kind { one, several, .. }: Kind,
 ) -> Option<Vec<DnsName>> {
     let expected = format!("a list of {several}, or a map with 'file'");
-    let fields = reader.fields(node, &expected, &[FILE])?;
-    let Some(file) = fields.get(FILE) else {
-        if fields.is_missing(FILE) {
-            let message = format!("needs 'file', the file with a {one} on each line");
-            reader.error(node.at, message);
-        }
-        return None;
-    };
-    let name = reader.text(file, "a file's name")?;
-    let path = reader.named_path(file.at, name)?;
     let lines: Lines<DnsName, InvalidDnsName> = Lines {
         item: one,
         find: |line| {
@@ -111,7 +97,11 @@ fn read_file<'n>(
         },
         parse: str::parse,
     };
-    lines.read(reader, file.at, &path)
+    lines.read(
+        given,
+        &expected,
+        &format!("the file with a {one} on each line"),
+    )
 }
 
 /// The list of Debian's package `publicsuffix`.
@@ -136,20 +126,8 @@ pub(super) enum Suffixes {
 }
 
 /// Reads the section: a map with the file.
-pub(super) fn read_suffixes<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Suffixes {
-    let Some(fields) = reader.fields(node, "a map with 'file'", &[FILE]) else {
-        return Suffixes::Invalid;
-    };
-    let Some(named) = fields.get(FILE) else {
-        if fields.is_missing(FILE) {
-            reader.error(node.at, "needs 'file', the public suffix list");
-        }
-        return Suffixes::Invalid;
-    };
-    let rules = reader.text(named, "a file's name").and_then(|name| {
-        let path = reader.named_path(named.at, name)?;
-        SUFFIX_LINES.read(reader, named.at, &path)
-    });
+pub(super) fn read_suffixes(given: &mut Given<'_, '_, '_>) -> Suffixes {
+    let rules = SUFFIX_LINES.read(given, "a map with 'file'", "the public suffix list");
     rules.map_or(Suffixes::Invalid, Suffixes::Read)
 }
 
@@ -225,35 +203,39 @@ pub(super) fn read_settings(given: &mut Given<'_, '_, '_>) -> (UntilKnown, Cache
 const MAX_MIB: u64 = 32;
 
 /// The format of the lines.
-pub(super) struct Lines<T, E> {
+struct Lines<T, E> {
     /// The item's name in messages.
-    pub(super) item: &'static str,
+    item: &'static str,
     /// Returns the item in a line; `None`: the line is blank or a comment.
-    pub(super) find: fn(&str) -> Option<&str>,
-    pub(super) parse: fn(&str) -> Result<T, E>,
+    find: fn(&str) -> Option<&str>,
+    parse: fn(&str) -> Result<T, E>,
 }
 
 impl<T: Ord, E: Display> Lines<T, E> {
-    /// Reads the items of a file, sorted; duplicates are allowed. `at` is the position of the file's name.
-    /// `None`: an error was reported.
-    pub(super) fn read(
-        &self,
-        reader: &mut Reader<'_, '_>,
-        at: Position,
-        path: &Path,
-    ) -> Option<Vec<T>> {
-        reader.problems().record_file(path);
-        match self.items(path) {
+    /// Reads a map with a file, and the file's items, sorted; duplicates are allowed. `None`: an error was reported.
+    fn read(&self, given: &mut Given<'_, '_, '_>, expected: &str, needed: &str) -> Option<Vec<T>> {
+        let reader = &mut *given.reader;
+        let fields = reader.fields(given.node, expected, &[FILE])?;
+        let Some(file) = fields.get(FILE) else {
+            if fields.is_missing(FILE) {
+                given.error(format!("needs '{FILE}', {needed}"));
+            }
+            return None;
+        };
+        let name = reader.text(file, "a file's name")?;
+        let path = reader.named_path(file.at, name)?;
+        reader.problems().record_file(&path);
+        match self.items(&path) {
             Ok(items) => Some(items),
             Err(why) => {
-                reader.error(at, format!("the file '{}' {why}", path.display()));
+                reader.error(file.at, format!("the file '{}' {why}", path.display()));
                 None
             }
         }
     }
 
     /// Returns a file's items, sorted, or an error message.
-    pub(super) fn items(&self, path: &Path) -> Result<Vec<T>, String> {
+    fn items(&self, path: &Path) -> Result<Vec<T>, String> {
         let content = read_at_most(path, MAX_MIB).map_err(|error| error.to_string())?;
         let Ok(text) = str::from_utf8(&content.bytes) else {
             return Err("is not UTF-8 text".to_owned());

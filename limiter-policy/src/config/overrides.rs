@@ -61,22 +61,8 @@ const fn rate_field(name: &'static str) -> OverrideField {
     OverrideField::part(name, "").unless(|of| connections::why_no_rate(of.cost?))
 }
 
-/// One of the two forms of the section.
-struct Form {
-    fields: &'static [OverrideField],
-    expected: &'static str,
-}
-
-const LIST_FORM: Form = Form {
-    fields: FIELDS,
-    expected: "burst, count, period and ids",
-};
-
-/// The map has the id in the name.
-const MAP_FORM: Form = Form {
-    fields: FIELDS.split_at(FIELDS.len() - 1).0,
-    expected: rate::EXPECTED,
-};
+/// The map has the ids in the names.
+const FIELDS_OF_MAP: &[OverrideField] = FIELDS.split_at(FIELDS.len() - 1).0;
 
 /// The overrides by limit and index of its rate, sorted by id.
 pub(super) type Overrides = BTreeMap<(LimitIndex, usize), Vec<Override>>;
@@ -176,7 +162,8 @@ impl OverrideCollector<'_> {
                     ),
                 );
             }
-            let (_, rates) = self.read_fields(reader, limit, body, &MAP_FORM, key.at);
+            let (_, rates) =
+                self.read_fields(reader, limit, body, rate::EXPECTED, FIELDS_OF_MAP, key.at);
             if let (Some(limit), Some(text)) = (limit, id) {
                 let id = IdText {
                     text,
@@ -211,7 +198,8 @@ impl OverrideCollector<'_> {
                 }
                 _ => self.limit(reader, name),
             };
-            let (fields, rates) = self.read_fields(reader, limit, body, &LIST_FORM, name.at);
+            let expected = "burst, count, period and ids";
+            let (fields, rates) = self.read_fields(reader, limit, body, expected, FIELDS, name.at);
             let Some(fields) = fields else {
                 continue;
             };
@@ -245,20 +233,15 @@ impl OverrideCollector<'_> {
         reader: &mut Reader<'n, '_>,
         limit: Option<LimitIndex>,
         body: &'n Node<'n>,
-        form: &Form,
+        expected: &str,
+        descriptions: &[OverrideField],
         owner: Position,
     ) -> (Option<Fields<'n>>, Option<Vec<Rate>>) {
         let mut of_connections = OfConnections {
             cost: limit.map(|limit| self.limits.get(limit).cost),
             number: None,
         };
-        let fields = fields::read(
-            reader,
-            body,
-            form.expected,
-            form.fields,
-            &mut of_connections,
-        );
+        let fields = fields::read(reader, body, expected, descriptions, &mut of_connections);
         let number = of_connections.number;
         let rates = fields
             .as_ref()

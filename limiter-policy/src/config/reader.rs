@@ -388,19 +388,6 @@ impl<K> Default for FirstPositions<K> {
     }
 }
 
-/// Reads the items of a list and sorts them; `None`: invalid.
-pub(super) fn read_list<'n, 'p, T: Ord>(
-    reader: &mut Reader<'n, 'p>,
-    node: &'n Node<'n>,
-    kind: &str,
-    mut read: impl FnMut(&mut Reader<'n, 'p>, &'n Node<'n>) -> Option<T>,
-) -> Option<Vec<T>> {
-    let items = reader.one_or_more(node, kind);
-    let mut right: Vec<T> = items.iter().filter_map(|item| read(reader, item)).collect();
-    right.sort_unstable();
-    (right.len() == items.len()).then_some(right)
-}
-
 /// Returns whether a text is a name, possibly with underscores in place of hyphens, as in Traffic
 /// Server.
 fn is_spelled(name: &str, text: &str) -> bool {

@@ -142,7 +142,7 @@ pub(super) const SECTIONS: &[Section] = &[
     all(Part::new(
         "nat64",
         "your translators' prefixes",
-        |parts, given| parts.nat64 = settings::read_nat64(given.reader, given.node),
+        |parts, given| parts.nat64 = settings::read_nat64(given),
     )),
     all(Part::new(IP_REP, "list of sieves", |parts, given| {
         let read = given.inline_or_file(ip_rep::read);
@@ -153,7 +153,7 @@ pub(super) const SECTIONS: &[Section] = &[
     all(Part::new(
         "standing",
         "how sources gain their standing",
-        |parts, given| parts.standing = Some(standing::read(given.reader, given.node)),
+        |parts, given| parts.standing = Some(standing::read(given)),
     )),
     all(Part::new("answers", "rates of answers", |parts, given| {
         parts.answers = Some(answers::read_rates(given));
@@ -167,7 +167,7 @@ pub(super) const SECTIONS: &[Section] = &[
         ZONES.section,
         "list of zones, or map: `file`",
         |parts, given| {
-            parts.zones = Some(name_sections::read_names(given.reader, given.node, ZONES));
+            parts.zones = Some(name_sections::read_names(given, ZONES));
         },
     )
     .if_misspelt(|parts| parts.zones = Some(Vec::new()))),
@@ -175,7 +175,7 @@ pub(super) const SECTIONS: &[Section] = &[
         PUBLIC_SUFFIXES,
         "map: `file` (of Debian's package `publicsuffix`)",
         |parts, given| {
-            parts.public_suffixes = name_sections::read_suffixes(given.reader, given.node);
+            parts.public_suffixes = name_sections::read_suffixes(given);
         },
     )
     .if_misspelt(|parts| parts.public_suffixes = name_sections::Suffixes::Invalid)),
@@ -183,7 +183,7 @@ pub(super) const SECTIONS: &[Section] = &[
         SERVER_NAMES.section,
         "list of names, or map: `file`",
         |parts, given| {
-            let names = name_sections::read_names(given.reader, given.node, SERVER_NAMES);
+            let names = name_sections::read_names(given, SERVER_NAMES);
             parts.server_names = Some(names);
         },
     )
@@ -191,7 +191,7 @@ pub(super) const SECTIONS: &[Section] = &[
     host(Part::new(
         "interfaces",
         "names or patterns of names (the command line must name them)",
-        |parts, given| parts.interfaces = settings::read_interfaces(given.reader, given.node),
+        |parts, given| parts.interfaces = settings::read_interfaces(given),
     )),
     host(Part::new(
         "mode",
@@ -261,7 +261,7 @@ pub(super) const SECTIONS: &[Section] = &[
     host(Part::new(
         "state",
         "a file's name (nothing outlives the daemon)",
-        |parts, given| parts.state = settings::read_state(given.reader, given.node),
+        |parts, given| parts.state = settings::read_state(given),
     )),
     host(Part::new(
         "metrics",

@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     fields::{Field, Given},
-    node::Node,
     prefix,
-    reader::{FirstPositions, Reader},
+    reader::FirstPositions,
 };
 use crate::{
     interface::{InterfaceName, InvalidName},
@@ -51,13 +50,11 @@ pub struct Control {
     pub group: Option<String>,
 }
 
-pub(super) fn read_interfaces<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-) -> Vec<InterfaceName> {
+pub(super) fn read_interfaces(given: &mut Given<'_, '_, '_>) -> Vec<InterfaceName> {
     let mut seen = FirstPositions::default();
     let mut names = Vec::new();
-    for item in reader.one_or_more(node, "interfaces") {
+    let reader = &mut *given.reader;
+    for item in reader.one_or_more(given.node, "interfaces") {
         let Some(name) = reader.text(item, "an interface's name") else {
             continue;
         };
@@ -77,10 +74,11 @@ pub(super) fn read_interfaces<'n>(
 }
 
 /// Reads `nat64`: the prefixes of a site's translators.
-pub(super) fn read_nat64<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<Ipv6Net> {
+pub(super) fn read_nat64(given: &mut Given<'_, '_, '_>) -> Vec<Ipv6Net> {
     let mut seen = FirstPositions::default();
     let mut prefixes = Vec::new();
-    for item in reader.one_or_more(node, "prefixes") {
+    let reader = &mut *given.reader;
+    for item in reader.one_or_more(given.node, "prefixes") {
         let Some(prefix) = prefix::read(reader, item, "nat64") else {
             continue;
         };
@@ -107,14 +105,13 @@ pub(super) fn read_nat64<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) ->
 }
 
 /// Reads `state`: the path of the state file, relative to the configuration's directory.
-pub(super) fn read_state<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<PathBuf> {
-    let name = reader.text(node, "a file's name")?;
+pub(super) fn read_state(given: &mut Given<'_, '_, '_>) -> Option<PathBuf> {
+    let name = given.text("a file's name")?;
     if Path::new(name).file_name().is_none() || name.ends_with('/') {
-        let message = format!("invalid state '{name}', expected a file's name");
-        reader.error(node.at, message);
+        given.error(format!("invalid state '{name}', expected a file's name"));
         return None;
     }
-    let directory = reader.surroundings().directory;
+    let directory = given.reader.surroundings().directory;
     Some(directory.unwrap_or(Path::new("")).join(name))
 }
 

@@ -7,8 +7,7 @@ use limiter_common::standing::Settings;
 use super::{
     fields::{self, Field, Given},
     list_names::{self, ListNames},
-    node::Node,
-    reader::{Fields, FirstPositions, Reader},
+    reader::{Fields, Reader},
 };
 use crate::{
     policy::{DnsCookies, Proof, Retry, StandingSettings, Visits},
@@ -103,7 +102,7 @@ pub(super) const FIELDS: &[Field<Section>] = &[
     Field::new(
         PROVEN_BY,
         "`handshake`, `list`, or both (both)",
-        |section, given| section.settings.proven_by = read_proofs(given.reader, given.node),
+        read_proofs,
     ),
     Field::new(
         PROVEN,
@@ -121,11 +120,10 @@ pub(super) const FIELDS: &[Field<Section>] = &[
     ),
 ];
 
-pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Section {
+pub(super) fn read(given: &mut Given<'_, '_, '_>) -> Section {
     let mut section = Section::default();
     let names = fields::names(FIELDS).join(", ");
-    let expected = format!("a map with {names}");
-    fields::read(reader, node, &expected, FIELDS, &mut section);
+    given.map(&format!("a map with {names}"), FIELDS, &mut section);
     section
 }
 
@@ -214,22 +212,17 @@ fn read_retry(section: &mut Section, given: &mut Given<'_, '_, '_>) {
 }
 
 /// Reads the accepted proofs of a source, in a fixed order.
-fn read_proofs<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<Proof> {
-    let known = Proof::ALL.map(|proof| (proof.name(), proof));
-    let mut given = Vec::new();
-    let mut seen = FirstPositions::default();
-    for item in reader.one_or_more(node, "proofs") {
-        if let Some(proof) = reader.choice(item, "proof", known)
-            && seen.is_first(reader, proof.name(), item.at, || {
-                format!("proof '{}'", proof.name())
-            })
-        {
-            given.push(proof);
-        }
-    }
-    let mut proofs = Proof::ALL.to_vec();
-    proofs.retain(|proof| given.contains(proof));
-    proofs
+fn read_proofs(section: &mut Section, given: &mut Given<'_, '_, '_>) {
+    let known = Proof::ALL.map(|proof| (proof.name(), proof.name()));
+    let proofs = given.list(
+        "proofs",
+        |reader, item| reader.choice(item, "proof", known),
+        |_, proof| format!("proof '{proof}'"),
+    );
+    // Without a valid proof, all are accepted: an error must cause no further ones.
+    let mut accepted = Proof::ALL.to_vec();
+    accepted.retain(|proof| proofs.is_empty() || proofs.contains(&proof.name()));
+    section.settings.proven_by = accepted;
 }
 
 const SECRET_FILE: &str = "secret-file";

@@ -9,13 +9,12 @@ use limiter_common::{
     limit::{Cost, IdFormat, LimitId},
     packet::{Facts, Transport, parse},
     reason::Reason,
-    strategy::Strategy,
 };
 use limiter_datapath::{
     kernel::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
 };
-use limiter_policy::policy::{CompiledPolicy, Limit, Match, Mode, Policy, Rate, TcpFlags};
+use limiter_policy::policy::{CompiledPolicy, Limit, Match, Policy, Rate, TcpFlags};
 use testbed::{Delivery, SocketKind};
 
 use crate::{
