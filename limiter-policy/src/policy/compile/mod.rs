@@ -1,17 +1,16 @@
 //! Compiles a policy to the tables that the datapath reads.
 
 mod answers;
+mod bounds;
 mod classes;
 mod connections;
 mod coverage;
-mod error;
 mod index;
 mod key_shares;
 mod limit_sets;
 mod list_effect;
 mod masks;
 mod names;
-mod number;
 mod overrides_by_name;
 mod rates;
 mod server_names;
@@ -25,17 +24,16 @@ use std::{
 
 use self::{
     answers::{AnswerLimits, with_limits_of_answers},
+    bounds::{MOST_NAMES, MOST_RANGES, index},
     classes::Classes,
-    error::{MOST_NAMES, MOST_RANGES},
     index::IndexTables,
     limit_sets::LimitSets,
     masks::MaskTable,
-    number::index,
     overrides_by_name::OverridesByName,
     rates::Rates,
 };
 pub use self::{
-    error::CompileError,
+    bounds::CompileError,
     key_shares::{KeyShares, MOST_KEYS},
     names::{NameTable, zones_by_number},
     server_names::{ServerNames, server_names_by_number},
