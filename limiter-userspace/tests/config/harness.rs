@@ -51,6 +51,15 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
     loaded.map_err(lines)
 }
 
+/// Returns the names in a table of the manual, as an error lists them.
+#[expect(clippy::unwrap_used, reason = "the tests' tables exist")]
+pub(super) fn fields_of(heading: &str) -> String {
+    let tables = config::field_tables();
+    let table = tables.iter().find(|table| table.heading == heading);
+    let names = table.unwrap().rows.iter().map(|(name, _)| *name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
 /// Loads a file without errors; returns its policy.
 #[track_caller]
 #[expect(clippy::unwrap_used, reason = "the tests' files are right")]
