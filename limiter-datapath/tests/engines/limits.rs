@@ -9,10 +9,9 @@ use anyhow::Result;
 use limiter_common::{
     limit::{Cost, IdFormat, LimitId},
     reason::Reason::{OverLimit, Unlimited, WithinLimits},
-    strategy::Strategy,
 };
 use limiter_policy::policy::{
-    Fragments, IcmpTypes, Limit, Match, Mode, Override, OverrideId, Rate, TcpFlags,
+    Fragments, IcmpTypes, Limit, Match, Override, OverrideId, Rate, TcpFlags,
 };
 use testbed::Frame;
 
