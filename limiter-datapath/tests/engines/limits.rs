@@ -9,10 +9,9 @@ use anyhow::Result;
 use limiter_common::{
     limit::{Cost, IdFormat, LimitId},
     reason::Reason::{OverLimit, Unlimited, WithinLimits},
-    strategy::Strategy,
 };
 use limiter_policy::policy::{
-    Fragments, IcmpTypes, Limit, Match, Mode, Override, OverrideId, Rate, TcpFlags,
+    Fragments, IcmpTypes, Limit, Match, Override, OverrideId, Rate, TcpFlags,
 };
 use testbed::Frame;
 
@@ -31,27 +30,9 @@ fn rate(burst: u64) -> Rate {
 
 fn limit(id: u16, id_format: IdFormat, burst: u64) -> Limit {
     Limit {
-        name: format!("Limit{id}"),
         id: LimitId(id),
-        id_format,
-        per_name: None,
-        cost: Cost::Packets,
-        strategy: Strategy::Gcra,
-        matching: Match::default(),
-        mode: Mode::Enforce,
-        reserve: None,
-        deny: None,
-        ban: None,
         default: Some(rate(burst)),
-        overrides: Vec::new(),
-        ip_rep: None,
-        queue: None,
-        group: None,
-        ceiling: None,
-        fleet_nodes: None,
-        metrics: None,
-        exclude: Vec::new(),
-        block: Vec::new(),
+        ..Limit::with_name(&format!("Limit{id}"), id_format, Cost::Packets)
     }
 }
 

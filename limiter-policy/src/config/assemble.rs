@@ -1,150 +1,61 @@
-//! Builds the policy from the parsed sections. Checks here span sections: they run after all sections are
+//! Builds the configuration from the parsed sections. Checks here span sections: they run after all sections are
 //! read, because a limit may name a list, a sieve or a subscriber that the file defines later. Interns limit
 //! ids.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    mem,
+};
 
-use ipnet::Ipv6Net;
 use limiter_common::{
     limit::{Cost, KeyPart, MAX_CONNECTION_LIMITS, MAX_HANDSHAKE_LIMITS, NameKind},
     reason::Action,
 };
 
 use super::{
-    Buckets, Offenders, Scope,
     diagnostics::Problems,
-    groups,
-    ip_rep::{self, IpRep},
-    kinds,
+    fleet, ip_rep,
     limit::Definition,
-    limits::{LimitIndex, Limits},
-    list_names::ListNames,
-    lists::Lists,
-    name_id,
-    overrides::{self, Overrides},
-    public_suffixes, standing,
-    subscribers::Subscribers,
-    surroundings::Surroundings,
+    limits::{self, LimitIndex, Limits},
+    name_id, name_sections,
+    overrides::Overrides,
+    parts::{Config, Parts},
+    reader::Surroundings,
+    room::{Buckets, Offenders, Scope},
+    standing,
 };
-use crate::policy::{
-    AnswerRates, CachedNames, CountedConnections, DnsCookies, DnsName, FlatMetrics, Limit, Names,
-    OwnConnections, Policy, UntilKnown,
-};
+use crate::policy::{FlatMetrics, Limit, Names, Policy, SuffixRule};
 
-pub(super) struct Parts<'l> {
-    pub(super) limits: Limits,
-    pub(super) overrides: overrides::Section,
-    /// Whether every override was readable. If not, a limit without overrides is no error.
-    pub(super) overrides_known: bool,
-    pub(super) subscribers: Subscribers,
-    /// Whether the file lacks the section `subscribers`.
-    pub(super) subscribers_missing: bool,
-    pub(super) ip_rep: IpRep,
-    /// Whether the file has the section `bans`: then a policy without limits is still useful, for operators'
-    /// bans.
-    pub(super) bans: bool,
-    pub(super) malformed: Action,
-    pub(super) own_connections: OwnConnections,
-    pub(super) connections: CountedConnections,
-    pub(super) until_known: UntilKnown,
-    pub(super) cached_names: CachedNames,
-    pub(super) lists: &'l Lists,
-    pub(super) exclude: ListNames,
-    pub(super) block: ListNames,
-    pub(super) never_ban: ListNames,
-    pub(super) nat64: Vec<Ipv6Net>,
-    /// `None`: the file has no such section.
-    pub(super) standing: Option<standing::Section>,
-    /// `None`: the file has no such section.
-    pub(super) answers: Option<AnswerRates>,
-    /// `None`: the file has no such section.
-    pub(super) dns_cookies: Option<DnsCookies>,
-    /// Sorted; `None`: the file has no such section.
-    pub(super) zones: Option<Vec<DnsName>>,
-    /// Sorted; `None`: the file has no such section.
-    pub(super) server_names: Option<Vec<DnsName>>,
-    pub(super) public_suffixes: public_suffixes::Section,
-    /// The fleet's number of nodes; `None`: the file does not say.
-    pub(super) fleet_nodes: Option<u32>,
-}
-
-/// Makes the policy; `None`, with errors reported, if anything is wrong.
-pub(super) fn policy(
-    parts: Parts<'_>,
+/// Makes the configuration; `None`, with errors reported, if anything is wrong.
+pub(super) fn config(
+    mut parts: Parts,
     surroundings: &Surroundings<'_>,
     problems: &mut Problems,
-) -> Option<Policy> {
-    for (index, limit) in parts.limits.iter() {
-        check_needs(&parts, index, limit, problems);
-    }
-    parts.limits.check_number(problems);
-    check_connections(&parts.limits, problems);
-    groups::check(&parts.limits, problems);
-    kinds::check(&parts.limits, problems);
-    parts.lists.check(&parts.exclude, problems);
-    parts.lists.check(&parts.block, problems);
-    parts.lists.check(&parts.never_ban, problems);
-    if let Some(standing) = &parts.standing {
-        parts.lists.check(&standing.proven, problems);
-    }
-    check_distinct_metrics(&parts.limits, problems);
-    ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
-    let by_name = &parts.overrides.named;
-    let known = name_id::DeclaredNames {
-        zones: parts.zones.as_deref(),
-        server_names: parts.server_names.as_deref(),
-    };
-    name_id::check_owned(by_name, &parts.limits, &known, problems);
-    let public_suffixes = public_suffixes::rules(parts.public_suffixes, &parts.limits, problems);
-    if problems.is_empty() {
-        name_id::check_domains(by_name, &parts.limits, &public_suffixes, problems);
-    }
+) -> Option<Config> {
+    let public_suffixes = check(&mut parts, problems);
     if !problems.is_empty() {
         return None;
     }
-    let file = surroundings.file;
-    let has_lists = !(parts.exclude.is_empty() && parts.block.is_empty());
-    let has_anything =
-        parts.limits.iter().next().is_some() || has_lists || parts.ip_rep.is_used() || parts.bans;
-    if !has_anything {
-        let message =
-            "limits nothing: it needs a section 'limits', 'overrides', 'block', 'ip-rep' or 'bans'";
-        problems.report(file, None, message.to_owned());
-        return None;
-    }
-    let current: Vec<String> = parts
-        .limits
-        .iter()
-        .flat_map(|(_, limit)| limit.part_names())
-        .collect();
-    let names = match Names::default().intern(current.iter().map(String::as_str)) {
+    let names = match intern(&parts) {
         Ok(names) => names,
         Err(error) => {
-            problems.report(file, None, error.to_string());
+            problems.report(surroundings.file, None, error);
             return None;
         }
     };
     let mut overrides = parts.overrides.overrides;
-    let mut limits: Vec<Limit> = parts
-        .limits
-        .into_iter()
-        .flat_map(|(index, definition)| {
-            let fleet_nodes = parts
-                .fleet_nodes
-                .filter(|_| definition.fields.fleet.is_some());
-            let mut limits = limits_of(index, &definition, &names, &mut overrides);
-            for limit in &mut limits {
-                limit.fleet_nodes = fleet_nodes;
-            }
-            limits
-        })
-        .collect();
+    let fleet_nodes = parts.fleet.as_ref().map(|fleet| fleet.nodes);
+    let limits = parts.limits.into_iter();
+    let limits = limits.flat_map(|(index, definition)| {
+        limits_of(index, &definition, &names, &mut overrides, fleet_nodes)
+    });
+    let mut limits: Vec<Limit> = limits.collect();
     limits.sort_unstable_by_key(|limit| limit.id);
-    Some(Policy {
+    let policy = Policy {
         limits,
-        subscribers: parts.subscribers,
+        subscribers: parts.subscribers.unwrap_or_default(),
         sieves: parts.ip_rep.into_sieves(),
-        malformed: parts.malformed,
+        malformed: parts.malformed.unwrap_or(Action::Drop),
         own_connections: parts.own_connections,
         connections: parts.connections,
         until_known: parts.until_known,
@@ -160,7 +71,73 @@ pub(super) fn policy(
         zones: parts.zones.unwrap_or_default(),
         server_names: parts.server_names.unwrap_or_default(),
         public_suffixes,
+    };
+    Some(Config {
+        files: problems.files_read().to_vec(),
+        interfaces: parts.interfaces,
+        mode: parts.mode,
+        buckets: parts.buckets,
+        offenders: parts.offenders,
+        bans: parts.bans,
+        state: parts.state,
+        metrics: parts.metrics,
+        page: parts.page,
+        control: parts.control,
+        names_key: fleet::names_key(parts.fleet.as_ref().zip(parts.fleet_keys), &policy),
+        fleet: parts.fleet,
+        lists: parts.lists.sources,
+        feeds: parts.lists.feeds,
+        secrets: parts.secrets,
+        policy,
     })
+}
+
+/// Reports all errors that span sections. Returns the public suffixes that the limits need.
+fn check(parts: &mut Parts, problems: &mut Problems) -> Vec<SuffixRule> {
+    check_offenders_recorded(&parts.limits, parts.offenders, problems);
+    check_scope(&parts.limits, parts.buckets, problems);
+    for (index, limit) in parts.limits.iter() {
+        check_needs(parts, index, limit, problems);
+    }
+    parts.limits.check_number(problems);
+    check_connections(&parts.limits, problems);
+    limits::check_groups(&parts.limits, problems);
+    limits::check_otherwise(&parts.limits, problems);
+    parts.lists.check(&parts.exclude, problems);
+    parts.lists.check(&parts.block, problems);
+    parts.lists.check(&parts.never_ban, problems);
+    if let Some(standing) = &parts.standing {
+        parts.lists.check(&standing.proven, problems);
+    }
+    check_distinct_metrics(&parts.limits, problems);
+    ip_rep::check_uses(&parts.ip_rep, &parts.limits, problems);
+    let by_name = &parts.overrides.named;
+    let known = name_id::DeclaredNames {
+        zones: parts.zones.as_deref(),
+        server_names: parts.server_names.as_deref(),
+    };
+    name_id::check_owned(by_name, &parts.limits, &known, problems);
+    let public_suffixes = mem::take(&mut parts.public_suffixes);
+    let public_suffixes = name_sections::suffix_rules(public_suffixes, &parts.limits, problems);
+    if problems.is_empty() {
+        name_id::check_domains(by_name, &parts.limits, &public_suffixes, problems);
+    }
+    public_suffixes
+}
+
+/// Interns the names of the limits, or says why the configuration has no use.
+fn intern(parts: &Parts) -> Result<Names, String> {
+    let has_lists = !(parts.exclude.is_empty() && parts.block.is_empty());
+    let has_limits = parts.limits.iter().next().is_some();
+    if !(has_limits || has_lists || parts.ip_rep.is_used() || parts.has_bans) {
+        let message =
+            "limits nothing: it needs a section 'limits', 'overrides', 'block', 'ip-rep' or 'bans'";
+        return Err(message.to_owned());
+    }
+    let limits = parts.limits.iter();
+    let current: Vec<String> = limits.flat_map(|(_, limit)| limit.part_names()).collect();
+    let names = Names::default().intern(current.iter().map(String::as_str));
+    names.map_err(|error| error.to_string())
 }
 
 /// Returns one limit for each rate of a definition.
@@ -169,6 +146,7 @@ fn limits_of(
     definition: &Definition,
     names: &Names,
     overrides: &mut Overrides,
+    fleet_nodes: Option<u32>,
 ) -> Vec<Limit> {
     let parts = definition.part_names().enumerate();
     parts
@@ -180,6 +158,7 @@ fn limits_of(
                 overrides: overrides.remove(&(index, part)).unwrap_or_default(),
                 exclude: definition.exclude_lists.to_names(),
                 block: definition.block_lists.to_names(),
+                fleet_nodes: fleet_nodes.filter(|_| definition.fields.fleet.is_some()),
                 // A sieve scores each packet once.
                 ip_rep: definition.ip_rep.clone().filter(|_| part == 0),
                 metrics: (definition.metrics.as_ref()).map(|metrics| metrics.of_part(part)),
@@ -190,7 +169,7 @@ fn limits_of(
 }
 
 /// Reports uses of sections that are missing: overrides, subscribers, zones, server names, nodes of a fleet.
-fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problems: &mut Problems) {
+fn check_needs(parts: &Parts, index: LimitIndex, limit: &Definition, problems: &mut Problems) {
     let name = &limit.name;
     let needed = if limit.cost == Cost::Connections {
         "limit"
@@ -216,7 +195,7 @@ fn check_needs(parts: &Parts<'_>, index: LimitIndex, limit: &Definition, problem
         );
         problems.report_at(limit.position, message);
     }
-    if !limit.needs_overrides {
+    if !limit.needs_overrides() {
         return;
     }
     if limit
@@ -252,7 +231,7 @@ fn check_connections(limits: &Limits, problems: &mut Problems) {
 }
 
 /// Reports limits on handshakes if each interface has its own buckets.
-pub(super) fn check_scope(limits: &Limits, buckets: Buckets, problems: &mut Problems) {
+fn check_scope(limits: &Limits, buckets: Buckets, problems: &mut Problems) {
     if buckets.scope == Scope::Host {
         return;
     }
@@ -296,11 +275,7 @@ fn check_distinct_metrics(limits: &Limits, problems: &mut Problems) {
 }
 
 /// Reports limits with a ban if no offenders are recorded.
-pub(super) fn check_offenders_recorded(
-    limits: &Limits,
-    offenders: Offenders,
-    problems: &mut Problems,
-) {
+fn check_offenders_recorded(limits: &Limits, offenders: Offenders, problems: &mut Problems) {
     if offenders != Offenders::OFF {
         return;
     }

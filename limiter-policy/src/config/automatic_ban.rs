@@ -5,9 +5,9 @@ use std::ops::RangeInclusive;
 use limiter_common::{address::Family, limit::IdFormat, standing::Standing};
 
 use super::{
-    duration, length,
-    node::{Node, Value},
-    reader::{Name, Reader},
+    fields::{Field, Given},
+    node::Value,
+    reader::{Fields, Reader},
 };
 use crate::{
     policy::{AutomaticBan, BanMode, BanOnly, Escalation},
@@ -24,19 +24,6 @@ const ESCALATE: &str = "escalate";
 const RANGE_AFTER: &str = "range-after";
 const SITE_AFTER: &str = "site-after";
 const ONLY: &str = "only";
-const MODE: &str = "mode";
-
-const FIELDS: [&str; 9] = [
-    AFTER,
-    WITHIN,
-    FOR,
-    AT_MOST,
-    ESCALATE,
-    RANGE_AFTER,
-    SITE_AFTER,
-    ONLY,
-    MODE,
-];
 
 const REQUIRED: [&str; 3] = [AFTER, WITHIN, FOR];
 
@@ -57,135 +44,155 @@ const DROPS: RangeInclusive<u64> = 1..=1_000_000_000;
 /// A single address or network is not a range.
 const MEMBERS: RangeInclusive<u64> = 2..=65_536;
 
-/// Stands for the number if ranges are never banned.
-const OFF: u32 = 0;
-
-/// Reads `ban`, under the field's `name`. If `id_format` is unknown (`None`), checks that depend on
-/// it are skipped.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    name: Name<'_>,
-    node: &'n Node<'n>,
+/// A ban that is being read. A required time is 0 while it is unknown.
+pub(super) struct BanOfLimit {
+    ban: AutomaticBan,
+    /// The format of the limit's ids; `None`: unknown.
     id_format: Option<IdFormat>,
-) -> Option<AutomaticBan> {
-    if let Some(id_format) = id_format {
-        refuse_shared(reader, name, id_format);
-    }
-    let fields = reader.fields(node, EXPECTED, &FIELDS)?;
-    let missing: Vec<String> = REQUIRED
-        .iter()
-        .filter(|field| fields.is_missing(field))
-        .map(|field| format!("'{field}'"))
-        .collect();
-    match missing.as_slice() {
-        [] => {}
-        [field] => reader.error(name.at, format!("missing field {field} of 'ban'")),
-        fields => {
-            let fields = fields.join(", ");
-            reader.error(name.at, format!("missing fields {fields} of 'ban'"));
-        }
-    }
-    let after = fields.get(AFTER).map(|node| drops(reader, node));
-    let within_ns = length::read(reader, &fields, WITHIN, &WITHIN_NS, duration::parse);
-    let for_ns = length::read(reader, &fields, FOR, &LENGTH_NS, duration::parse);
-    let at_most_ns = length::read(reader, &fields, AT_MOST, &LENGTH_NS, duration::parse);
-    if let (Some(node), Some(for_ns), Some(at_most_ns)) = (fields.get(AT_MOST), for_ns, at_most_ns)
-        && at_most_ns < for_ns
-    {
-        let written = reader.scalar(node).unwrap_or_default();
-        let shortest = text::period(for_ns);
-        let message =
-            format!("invalid {AT_MOST} '{written}', must be at least '{FOR}': {shortest}");
-        reader.error(node.at, message);
-    }
-    let escalate = match fields.get(ESCALATE) {
-        Some(node) => escalation(reader, node),
-        None => Some(Escalation::NONE),
-    };
-    let range_after = match fields.get(RANGE_AFTER) {
-        Some(node) => members(reader, RANGE_AFTER, node, id_format),
-        None => Some(AutomaticBan::RANGE_AFTER),
-    };
-    let site_after = match fields.get(SITE_AFTER) {
-        Some(node) => members(reader, SITE_AFTER, node, id_format),
-        // A /48 may have one customer or thousands, so banning it needs an explicit setting.
-        None => Some(OFF),
-    };
-    if let (Some(node), Some(OFF)) = (fields.get(SITE_AFTER), range_after)
-        && site_after.is_some_and(|networks| networks != OFF)
-    {
-        let message = format!(
-            "'{SITE_AFTER}' counts /64s that are banned as a whole, but '{RANGE_AFTER}: off' bans \
-             none"
-        );
-        reader.error(node.at, message);
-    }
-    let only = match fields.get(ONLY) {
-        Some(node) => {
-            let known = BanOnly::ALL.map(|only| (only.name(), only));
-            Some(reader.choice(node, ONLY, known)?)
-        }
-        None => None,
-    };
-    let mode = match fields.get(MODE) {
-        Some(node) => reader.choice(node, MODE, BanMode::ALL.map(|mode| (mode.name(), mode))),
-        None => Some(BanMode::default()),
-    };
-    let for_ns = for_ns?;
-    Some(AutomaticBan {
-        after: after??,
-        within_ns: within_ns?,
-        for_ns,
-        at_most_ns: match fields.get(AT_MOST) {
-            Some(_) => at_most_ns?,
-            None => AutomaticBan::AT_MOST_NS.max(for_ns),
-        },
-        escalate: escalate?,
-        range_after: Some(range_after?).filter(|addresses| *addresses != OFF),
-        site_after: Some(site_after?).filter(|networks| *networks != OFF),
-        only,
-        mode: mode?,
-    })
 }
 
-/// Reports `only: proven` in a limit that counts no proven source.
-pub(super) fn check_counted(
-    reader: &mut Reader<'_, '_>,
-    name: Name<'_>,
-    ban: &AutomaticBan,
+type BanField = Field<BanOfLimit>;
+
+pub(super) const FIELDS: &[BanField] = &[
+    BanField::new(
+        AFTER,
+        "drops of a source by this limit, from 1 to 1000000000: `1000 drops`, or `1000` (required)",
+        read_drops,
+    ),
+    BanField::new(WITHIN, "in this time, from 1s to 24h (required)", |of, given| {
+        given.duration(&mut of.ban.within_ns, &WITHIN_NS);
+    }),
+    BanField::new(
+        FOR,
+        "the time of the first ban, from 1s to 8760h (required)",
+        |of, given| given.duration(&mut of.ban.for_ns, &LENGTH_NS),
+    ),
+    BanField::new(
+        AT_MOST,
+        "the longest ban, from `for` to 8760h (24h, or a longer `for`)",
+        |of, given| given.duration(&mut of.ban.at_most_ns, &LENGTH_NS),
+    )
+    .then(bound_length),
+    BanField::new(
+        ESCALATE,
+        "the factor from one ban to the next: 1 to 100, up to three decimals (1)",
+        read_escalation,
+    ),
+    BanField::new(
+        RANGE_AFTER,
+        "the number of addresses of an IPv6 /64 that are banned [as one](#ranges), from 2 to 65536, or `off` (16)",
+        |of, given| read_members(&mut of.ban.range_after, given),
+    )
+    .unless(why_no_ranges),
+    BanField::new(
+        SITE_AFTER,
+        "the number of banned /64s that have their [/48](#ranges) banned, from 2 to 65536, or `off` (`off`)",
+        read_site_after,
+    )
+    .unless(why_no_ranges),
+    BanField::new(
+        ONLY,
+        "`proven`: sources that were [proven](known-clients.md#the-five-standings) and are still proven or fresh \
+         (all sources)",
+        |of, given| {
+            let known = BanOnly::ALL.map(|only| (only.name(), Some(only)));
+            given.choice(&mut of.ban.only, known);
+        },
+    ),
+    BanField::new(
+        "mode",
+        "`enforce`, or `observe`: only reports bans, in log and metrics",
+        |of, given| given.choice(&mut of.ban.mode, BanMode::ALL.map(|mode| (mode.name(), mode))),
+    ),
+];
+
+/// Reads the ban. If `id_format` is unknown (`None`), checks that depend on it are skipped. `counted` are the
+/// standings of the sources that the limit counts; empty: all.
+pub(super) fn read(
+    given: &mut Given<'_, '_, '_>,
+    id_format: Option<IdFormat>,
     counted: &[Standing],
-) {
+) -> Option<AutomaticBan> {
+    let mut of_limit = BanOfLimit {
+        ban: AutomaticBan {
+            after: 0,
+            within_ns: 0,
+            for_ns: 0,
+            at_most_ns: 0,
+            escalate: Escalation::NONE,
+            range_after: Some(AutomaticBan::RANGE_AFTER),
+            // A /48 may have one customer or thousands, so banning it needs an explicit setting.
+            site_after: None,
+            only: None,
+            mode: BanMode::default(),
+        },
+        id_format,
+    };
+    let fields = given.map(EXPECTED, FIELDS, &mut of_limit)?;
+    let ban = of_limit.ban;
+    let missing = REQUIRED.iter().filter(|field| fields.is_missing(field));
+    let missing: Vec<String> = missing.map(|field| format!("'{field}'")).collect();
+    let at = given.name.at;
+    match missing.as_slice() {
+        [] => {}
+        [field] => (given.reader).error(at, format!("missing field {field} of '{FIELD}'")),
+        fields => {
+            let fields = fields.join(", ");
+            (given.reader).error(at, format!("missing fields {fields} of '{FIELD}'"));
+        }
+    }
     let may_be_banned = [Standing::Proven, Standing::Fresh];
     let bans_none = !counted.is_empty() && !counted.iter().any(|one| may_be_banned.contains(one));
-    if let Some(only) = ban.only
-        && bans_none
-    {
+    if let Some(only) = ban.only.filter(|_| bans_none) {
         let message = format!(
             "'{ONLY}: {}' bans nobody: 'match' counts no proven or fresh sources",
             only.name()
         );
-        reader.error(name.at, message);
+        given.reader.error(at, message);
+    }
+    Some(ban)
+}
+
+/// Says why a limit with budgets that several sources share cannot ban: a ban would hit all of them.
+pub(super) fn why_shared(id_format: IdFormat) -> Option<String> {
+    let sharers = id_format.key_part()?.shared_by();
+    Some(format!(
+        "is not for id {}: {sharers} the budget, so the packets it drops need not come from the source that used \
+         it up",
+        id_format.name()
+    ))
+}
+
+/// Says why the limit's sources have no IPv6 ranges.
+fn why_no_ranges(of: &BanOfLimit) -> Option<String> {
+    let id_format = of.id_format.filter(|format| !format.is_for(Family::V6))?;
+    Some(format!(
+        "is for IPv6 ranges, but id {} sees only IPv4",
+        id_format.name()
+    ))
+}
+
+/// Sets the default of the longest ban, or reports that it is shorter than the first.
+fn bound_length<'n>(of: &mut BanOfLimit, reader: &mut Reader<'n, '_>, fields: &Fields<'n>) {
+    let ban = &mut of.ban;
+    let Some(node) = fields.get(AT_MOST) else {
+        ban.at_most_ns = AutomaticBan::AT_MOST_NS.max(ban.for_ns);
+        return;
+    };
+    if ban.at_most_ns != 0 && ban.at_most_ns < ban.for_ns {
+        let written = reader.scalar(node).unwrap_or_default();
+        let shortest = text::period(ban.for_ns);
+        let message =
+            format!("invalid {AT_MOST} '{written}', must be at least '{FOR}': {shortest}");
+        reader.error(node.at, message);
     }
 }
 
-/// Reports a ban by a limit with budgets that several sources share: a ban would hit all of them.
-fn refuse_shared(reader: &mut Reader<'_, '_>, name: Name<'_>, id_format: IdFormat) {
-    let Some(number) = id_format.key_part() else {
-        return;
-    };
-    let sharers = number.shared_by();
-    let message = format!(
-        "'ban' is not for id {}: {sharers} the budget, so the packets it drops need not come from \
-         the source that used it up",
-        id_format.name()
-    );
-    reader.error(name.at, message);
-}
-
 /// Reads a number of drops: `1000` or `1000 drops`.
-fn drops<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
-    let Value::Text(text) = &node.value else {
-        return reader.whole(node, AFTER, DROPS);
+fn read_drops(of: &mut BanOfLimit, given: &mut Given<'_, '_, '_>) {
+    let Value::Text(text) = &given.node.value else {
+        given.whole(&mut of.ban.after, DROPS);
+        return;
     };
     let number = text
         .strip_suffix("drops")
@@ -193,31 +200,30 @@ fn drops<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
         .map(str::trim_end)
         .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
         .and_then(|number| number.parse().ok());
-    let found = number.filter(|number| DROPS.contains(number));
-    if found.is_none() {
+    if let Some(number) = number.filter(|number| DROPS.contains(number)) {
+        of.ban.after = number;
+    } else {
         let (least, most) = (DROPS.start(), DROPS.end());
-        let message = format!(
+        given.error(format!(
             "invalid {AFTER} '{text}', expected from {least} to {most}, such as '1000 drops'"
-        );
-        reader.error(node.at, message);
+        ));
     }
-    found
 }
 
 /// Reads a factor with up to three decimals.
-fn escalation<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Escalation> {
+fn read_escalation(of: &mut BanOfLimit, given: &mut Given<'_, '_, '_>) {
     const EXPECTED: &str = "a number from 1 to 100 with up to three decimals, such as 2 or 1.5";
-    if !matches!(node.value, Value::Unsigned(_) | Value::OtherNumber) {
-        reader.unexpected(node, EXPECTED);
-        return None;
+    if !matches!(given.node.value, Value::Unsigned(_) | Value::OtherNumber) {
+        given.reader.unexpected(given.node, EXPECTED);
+        return;
     }
-    let written = reader.scalar(node)?;
-    let factor = thousandths(written).and_then(Escalation::from_thousandths);
-    if factor.is_none() {
-        let message = format!("invalid {ESCALATE} '{written}', expected {EXPECTED}");
-        reader.error(node.at, message);
+    let written = given.reader.scalar(given.node).unwrap_or_default();
+    match thousandths(written).and_then(Escalation::from_thousandths) {
+        Some(factor) => of.ban.escalate = factor,
+        None => given.error(format!(
+            "invalid {ESCALATE} '{written}', expected {EXPECTED}"
+        )),
     }
-    factor
 }
 
 /// Returns the thousandths of a decimal number; `None`: not a number, or more than three decimals.
@@ -235,25 +241,22 @@ fn thousandths(written: &str) -> Option<u32> {
         .checked_add(decimals)
 }
 
-/// Reads the number of addresses or networks that make a range, or [`OFF`].
-fn members<'n>(
-    reader: &mut Reader<'n, '_>,
-    field: &str,
-    node: &'n Node<'n>,
-    id_format: Option<IdFormat>,
-) -> Option<u32> {
-    if let Some(id_format) = id_format
-        && !id_format.is_for(Family::V6)
-    {
-        let message = format!(
-            "'{field}' is for IPv6 ranges, but id {} sees only IPv4",
-            id_format.name()
-        );
-        reader.error(node.at, message);
+/// Reads the number of addresses or networks that make a range; `None`: none do.
+fn read_members(members: &mut Option<u32>, given: &mut Given<'_, '_, '_>) {
+    if given.reader.scalar(given.node) == Some("off") {
+        *members = None;
+    } else {
+        let mut least = 0;
+        given.whole(&mut least, MEMBERS);
+        *members = Some(least).filter(|least| *least != 0).or(*members);
     }
-    if reader.scalar(node) == Some("off") {
-        return Some(OFF);
+}
+
+fn read_site_after(of: &mut BanOfLimit, given: &mut Given<'_, '_, '_>) {
+    read_members(&mut of.ban.site_after, given);
+    if of.ban.site_after.is_some() && of.ban.range_after.is_none() {
+        given.error(format!(
+            "'{SITE_AFTER}' counts /64s that are banned as a whole, but '{RANGE_AFTER}: off' bans none"
+        ));
     }
-    let least = reader.whole(node, field, MEMBERS)?;
-    u32::try_from(least).ok()
 }

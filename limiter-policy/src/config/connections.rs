@@ -1,86 +1,108 @@
-//! The fields of limits on open connections. Their rate is a plain number.
+//! The fields of limits on open connections: their number, in place of a rate; the queue of waiting clients; and
+//! the group of limits that share one count.
 
-use limiter_common::limit::Cost;
+use limiter_common::{connection::queue::MOST_TICKETS, limit::Cost};
 
 use super::{
-    automatic_ban, group,
+    fields::{self, Field, Given},
+    nearest,
     node::Node,
-    queue,
-    rate::{self, automatic},
-    reader::{Fields, Reader},
-    scope, strategy,
+    rate,
+    reader::Reader,
 };
-use crate::policy::Rate;
+use crate::policy::{Mode, Queue};
 
 /// The number of connections that may be open at once.
 pub(super) const LIMIT: &str = "limit";
+pub(super) const QUEUE: &str = "queue";
+pub(super) const GROUP: &str = "group";
 
 /// The datapath's counter ends here.
 pub(super) const MOST: u64 = 1_000_000;
 
-/// Reads the number of connections that a key may have open, if present. Reports fields that have no
-/// meaning beside it.
-pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<Rate> {
-    let [burst, count, period, rate] = rate::FIELDS;
-    let [floor, ceiling] = automatic::BOUNDS;
-    let of_rates = [burst, count, period, rate, floor, ceiling];
-    for field in of_rates {
-        if let Some((name, _)) = fields.find(field) {
-            let message = format!(
-                "'{field}' is not for cost connections: say how many may be open at once, such as \
-                 '{LIMIT}: 50'"
-            );
-            reader.error(name.at, message);
-        }
-    }
-    scope::refuse(reader, fields);
-    fields.get(LIMIT).and_then(|node| number(reader, node))
+/// Reads the number of connections that a key may have open.
+pub(super) fn number<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u64> {
+    reader.whole(node, LIMIT, 1..=MOST)
 }
 
-/// Reports fields that need packets to spend tokens (`strategy`, `ban` and `more`), in a limit with another
-/// kind of cost.
-pub(super) fn refuse_spent(
-    reader: &mut Reader<'_, '_>,
-    fields: &Fields<'_>,
-    cost: Cost,
-    more: &[&str],
-) {
-    let cost = cost.name();
-    for field in [strategy::FIELD, automatic_ban::FIELD].iter().chain(more) {
-        if let Some((name, _)) = fields.find(field) {
-            let message = format!(
-                "'{field}' is not for cost {cost}, which no packet spends: leave it out, or give it to \
-                 a second limit with cost new-connections"
-            );
-            reader.error(name.at, message);
-        }
-    }
+/// Says why a limit with this cost has no fields of a rate.
+pub(super) fn why_no_rate(cost: Cost) -> Option<String> {
+    let why = format!("say how many may be open at once, such as '{LIMIT}: 50'");
+    never(cost, &why)
 }
 
-/// Reports these fields in a limit with another cost, or in an override of such a limit. Returns whether the
-/// field `limit` is present.
-pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) -> bool {
-    if let Some((name, _)) = fields.find(queue::FIELD) {
+/// Says why a limit with this cost has no number of connections.
+pub(super) fn why_no_number(cost: Cost) -> Option<String> {
+    only(cost, &format!("other limits have {}", rate::EXPECTED))
+}
+
+/// Says why a limit with this cost has no fields that need packets to spend tokens.
+pub(super) fn why_unspent(cost: Cost) -> Option<String> {
+    matches!(cost, Cost::Connections | Cost::Handshakes).then(|| {
+        format!(
+            "is not for cost {}, which no packet spends: leave it out, or give it to a second limit with cost \
+             new-connections",
+            cost.name()
+        )
+    })
+}
+
+/// Says why a field that is only for limits on connections is misplaced.
+pub(super) fn only(cost: Cost, why: &str) -> Option<String> {
+    (cost != Cost::Connections).then(|| format!("is only for cost connections: {why}"))
+}
+
+/// Says why a field that is not for limits on connections is misplaced.
+pub(super) fn never(cost: Cost, why: &str) -> Option<String> {
+    (cost == Cost::Connections).then(|| format!("is not for cost connections: {why}"))
+}
+
+/// The fields of a queue, with Traffic Server's names.
+const QUEUE_FIELDS: &[Field<Queue>] = &[
+    Field::unlisted("size", |queue, given| {
+        given.whole(&mut queue.size, 0..=MOST_TICKETS);
+    }),
+    Field::unlisted(fields::MAX_AGE, |queue, given| {
+        given.age(&mut queue.max_age_ns);
+    }),
+];
+
+/// Traffic Server's defaults have no bounds. The client's kernel sets one for the age: Linux sends its last SYN
+/// 67 s after the first, so an older ticket has no client.
+const DEFAULT_QUEUE: Queue = Queue {
+    size: 1000,
+    max_age_ns: 70_000_000_000,
+};
+
+/// Reads the queue; `None`: clients do not wait.
+pub(super) fn read_queue(given: &mut Given<'_, '_, '_>, mode: Mode) -> Option<Queue> {
+    let mut queue = DEFAULT_QUEUE;
+    let expected = "a map, possibly empty, with 'size' and 'max-age'";
+    given.map(expected, QUEUE_FIELDS, &mut queue)?;
+    if mode == Mode::Observe {
+        let message = "'queue' is not for mode observe, which turns nobody away: leave it out, or \
+                       enforce the limit";
+        given.reader.error(given.name.at, message);
+    }
+    // As in Traffic Server, size 0 disables the queue.
+    (queue.size != 0).then_some(queue)
+}
+
+/// Reads the group's name; `None`: the limit has its own count.
+pub(super) fn read_group(given: &mut Given<'_, '_, '_>) -> Option<String> {
+    let text = given.text("a group's name")?;
+    if !nearest::is_name(text) {
+        given.error(format!(
+            "invalid group '{text}', {}",
+            nearest::expected_name()
+        ));
+        return None;
+    }
+    if let Some((queue, _)) = given.fields.find(QUEUE) {
         let message = format!(
-            "'{}' is only for cost connections: nobody can wait for another limit, whose budget comes \
-             back by itself",
-            queue::FIELD
+            "'{QUEUE}' is not for a limit with a '{GROUP}': nobody can say for which of its limits a slot is free"
         );
-        reader.error(name.at, message);
+        given.reader.error(queue.at, message);
     }
-    group::refuse(reader, fields);
-    let Some((name, _)) = fields.find(LIMIT) else {
-        return false;
-    };
-    let message = format!(
-        "'{LIMIT}' is only for cost connections: other limits have {}",
-        rate::EXPECTED
-    );
-    reader.error(name.at, message);
-    true
-}
-
-fn number<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Rate> {
-    let most = reader.whole(node, LIMIT, 1..=MOST)?;
-    Some(Rate::of_connections(most))
+    Some(text.to_owned())
 }

@@ -1,12 +1,15 @@
-//! The parts of `match` on the DNS question.
+//! DNS names, and the parts of `match` on the DNS question.
+
+use std::str::FromStr;
 
 use super::{
-    contradictions::{DNS_NAME, DNS_OPCODE, DNS_RD, DNS_TYPE, EDNS},
-    dns_name, nearest,
+    contradictions::{DNS_OPCODE, DNS_TYPE},
+    fields::Given,
+    nearest,
     node::{Node, Value},
-    reader::{Fields, FirstPositions, Reader, read_list},
+    reader::Reader,
 };
-use crate::policy::{DnsMatch, NamePattern};
+use crate::policy::{DnsMatch, InvalidDnsName, NamePattern};
 
 /// The most names of one limit.
 const MOST_NAMES: usize = 10_000;
@@ -14,59 +17,23 @@ const MOST_NAMES: usize = 10_000;
 /// The highest OPCODE.
 const MOST_OPCODE: u64 = 15;
 
-/// Reads the parts that are present. Leaves out invalid parts.
-pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> DnsMatch {
-    let mut flag = |field| {
-        let node = fields.get(field)?;
-        reader.choice(node, field, [("true", true), ("false", false)])
-    };
-    let (recursion_desired, edns) = (flag(DNS_RD), flag(EDNS));
-    let names = fields.get(DNS_NAME);
-    let types = fields.get(DNS_TYPE);
-    let opcodes = fields.get(DNS_OPCODE);
-    DnsMatch {
-        names: names
-            .and_then(|node| read_names(reader, node))
-            .unwrap_or_default(),
-        types: types
-            .and_then(|node| read_types(reader, node))
-            .unwrap_or_default(),
-        opcodes: opcodes
-            .and_then(|node| read_opcodes(reader, node))
-            .unwrap_or_default(),
-        recursion_desired,
-        edns,
-    }
-}
-
-/// Reads one name or a list, sorted; `None` if any has an error.
-pub(super) fn read_names<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-) -> Option<Vec<NamePattern>> {
-    let mut seen = FirstPositions::default();
-    let names = read_list(reader, node, "names", |reader, item| {
-        let expected = "a name, such as 'www.example.com' or '*.example.com'";
-        let name: NamePattern = dns_name::read(reader, item, expected)?;
-        let describe = || format!("name '{name}'");
-        seen.is_first(reader, name.clone(), item.at, describe)
-            .then_some(name)
-    })?;
+/// Reads names, or patterns of names.
+pub(super) fn read_names(given: &mut Given<'_, '_, '_>) -> Vec<NamePattern> {
+    let expected = "a name, such as 'www.example.com' or '*.example.com'";
+    let names: Vec<NamePattern> = given.list(
+        "names",
+        |reader, item| read_name(reader, item, expected),
+        |name, _| format!("name '{name}'"),
+    );
     if names.len() > MOST_NAMES {
-        reader.error(node.at, format!("too many names: at most {MOST_NAMES}"));
+        given.error(format!("too many names: at most {MOST_NAMES}"));
     }
-    Some(names)
+    names
 }
 
-/// Reads one type or a list, sorted; `None` if any has an error.
-fn read_types<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u16>> {
-    let mut seen = FirstPositions::default();
-    read_list(reader, node, "types", |reader, item| {
-        let number = read_type(reader, item)?;
-        let describe = || format!("type '{}'", DnsMatch::type_name(number));
-        seen.is_first(reader, number, item.at, describe)
-            .then_some(number)
-    })
+pub(super) fn read_types(given: &mut Given<'_, '_, '_>) -> Vec<u16> {
+    let describe = |number: &u16, _: &str| format!("type '{}'", DnsMatch::type_name(*number));
+    given.list("types", read_type, describe)
 }
 
 fn read_type<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u16> {
@@ -87,19 +54,33 @@ fn read_type<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u16>
     number
 }
 
-/// Reads one OPCODE or a list, sorted; `None` if any has an error.
-fn read_opcodes<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<u8>> {
-    let mut seen = FirstPositions::default();
-    read_list(reader, node, "opcodes", |reader, item| {
-        let number = match item.value {
-            Value::Unsigned(_) | Value::OtherNumber => {
-                let number = reader.whole(item, DNS_OPCODE, 0..=MOST_OPCODE)?;
-                u8::try_from(number).ok()?
-            }
-            _ => reader.choice(item, DNS_OPCODE, DnsMatch::OPCODES)?,
-        };
-        let describe = || format!("opcode '{}'", DnsMatch::opcode_name(number));
-        seen.is_first(reader, number, item.at, describe)
-            .then_some(number)
-    })
+pub(super) fn read_opcodes(given: &mut Given<'_, '_, '_>) -> Vec<u8> {
+    let describe = |number: &u8, _: &str| format!("opcode '{}'", DnsMatch::opcode_name(*number));
+    given.list("opcodes", read_opcode, describe)
+}
+
+fn read_opcode<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u8> {
+    match node.value {
+        Value::Unsigned(_) | Value::OtherNumber => {
+            let number = reader.whole(node, DNS_OPCODE, 0..=MOST_OPCODE)?;
+            u8::try_from(number).ok()
+        }
+        _ => reader.choice(node, DNS_OPCODE, DnsMatch::OPCODES),
+    }
+}
+
+/// Reads a name, or a pattern of names; `expected` describes it, with an example.
+pub(super) fn read_name<'n, T: FromStr<Err = InvalidDnsName>>(
+    reader: &mut Reader<'n, '_>,
+    node: &'n Node<'n>,
+    expected: &str,
+) -> Option<T> {
+    let text = reader.text(node, expected)?;
+    match text.parse() {
+        Ok(name) => Some(name),
+        Err(error) => {
+            reader.error(node.at, format!("invalid name '{text}', {error}"));
+            None
+        }
+    }
 }

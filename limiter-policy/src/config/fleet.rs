@@ -1,7 +1,6 @@
 //! The section `fleet`: the store, this node's name, and the files with the secrets.
 
 use std::{
-    borrow::Cow,
     fmt::Display,
     path::{Path, PathBuf},
 };
@@ -10,8 +9,14 @@ use limiter_common::{limit::Cost, table::HashKey};
 use limiter_fleet::{Keys, Name, StoreAddress, is_store_word};
 
 use super::{
-    Buckets, Position, Scope, diagnostics::Problems, folder, limits::Limits, node::Node,
-    overrides::Overrides, reader::Fields, reader::Reader, surroundings::named_path, variables,
+    diagnostics::{Position, Problems},
+    fields::{Field, Given},
+    folder,
+    limits::Limits,
+    overrides::Overrides,
+    reader::{Fields, Reader},
+    room::{Buckets, Scope},
+    variables,
 };
 use crate::{
     fleet::{self, Fleet},
@@ -30,125 +35,151 @@ const PASSWORD_FILE: &str = "password-file";
 const KEY_FILE: &str = "key-file";
 const CA_FILE: &str = "ca-file";
 const ACCEPT_POLICY: &str = "accept-policy";
-const KNOWN_SOURCES: &str = "known-sources";
 
 /// The most nodes of a fleet without `nodes`, and of any fleet with shared limits.
 const NODES_UNSAID: u32 = 20;
 const MOST_NODES: u64 = 100;
 
-/// Reads `fleet`, and reads each named file once to check its content.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    directory: Option<&Path>,
-) -> Option<(Fleet, Keys)> {
-    let known = [
+/// The fleet as the file has it. `None`: absent or invalid.
+#[derive(Default)]
+pub(super) struct Section {
+    store: Option<StoreAddress>,
+    sentinel: Option<String>,
+    name: Option<Name>,
+    node: Option<Name>,
+    nodes: Option<u32>,
+    key: Option<(PathBuf, Keys)>,
+    password_file: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
+    accept_policy: Option<String>,
+    shares_no_sources: bool,
+}
+
+type FleetField = Field<Section>;
+
+pub(super) const FIELDS: &[FleetField] = &[
+    FleetField::part(
         STORE,
+        "`rediss://` (TLS 1.3) or `redis://`, the ACL user (the default user), host, port (6379) and database (0)",
+    ),
+    FleetField::new(
         SENTINEL,
+        "the name of the [server](fleet.md#several-servers) at the Sentinels that `store` names",
+        |fleet, given| fleet.sentinel = read_sentinel(given),
+    )
+    .then(read_store),
+    FleetField::new(
         NAME,
+        "the fleet's name, the same on all nodes",
+        |fleet, given| fleet.name = read_name(given),
+    ),
+    FleetField::new(
         NODE,
+        "this node's own name (the host's; if that is no name, its part before the first dot)",
+        |fleet, given| fleet.node = read_name(given),
+    ),
+    FleetField::new(
         NODES,
-        PASSWORD_FILE,
+        "the most nodes that run at once, for [`scope: fleet`](fleet.md#shared-limits), 1 to 100 (20)",
+        read_nodes,
+    ),
+    FleetField::new(
         KEY_FILE,
+        "the file with the fleet's [key](fleet.md#the-key), and perhaps a second that is accepted, too",
+        |fleet, given| fleet.key = read_file(given, fleet::read_keys),
+    ),
+    FleetField::new(
+        PASSWORD_FILE,
+        "the file with the user's password",
+        |fleet, given| {
+            let file = read_file(given, fleet::read_password);
+            fleet.password_file = file.map(|(path, _)| path);
+        },
+    ),
+    FleetField::new(
         CA_FILE,
+        "PEM certificates for the store's (the system's)",
+        |fleet, given| {
+            let file = read_file(given, fleet::read_certificates);
+            fleet.ca_file = file.map(|(path, _)| path);
+        },
+    ),
+    FleetField::new(
         ACCEPT_POLICY,
-        KNOWN_SOURCES,
-    ];
+        "the file in [the folder](#several-files) that [`limiter fleet push`](fleet.md#a-policy-for-all-nodes) may \
+         replace",
+        |fleet, given| fleet.accept_policy = read_accepted(given),
+    ),
+    FleetField::new(
+        "known-sources",
+        "`on`, or `off`: neither share nor take [proven sources](fleet.md#known-sources)",
+        |fleet, given| {
+            given.choice(&mut fleet.shares_no_sources, [("on", false), ("off", true)]);
+        },
+    ),
+];
+
+/// Reads `fleet`, and reads each named file once to check its content.
+pub(super) fn read(given: &mut Given<'_, '_, '_>) -> Option<(Fleet, Keys)> {
+    let mut section = Section::default();
     let expected = "a map with 'store', 'name' and 'key-file'";
-    let fields = reader.fields(node, expected, &known)?;
+    let fields = given.map(expected, FIELDS, &mut section)?;
     for (field, what) in [
         (STORE, "the address of Valkey or Redis"),
         (NAME, "the fleet's name, the same on all nodes"),
         (KEY_FILE, "the file with the fleet's key"),
     ] {
         if fields.is_missing(field) {
-            reader.error(node.at, format!("needs '{field}', {what}"));
+            given.error(format!("needs '{field}', {what}"));
         }
     }
-    let sentinel = optional(&fields, SENTINEL, |node| read_sentinel(reader, node));
-    let store = (fields.get(STORE)).and_then(|node| {
-        let sentinel = sentinel.as_ref().ok().and_then(Option::as_deref);
-        read_store(reader, node, sentinel)
-    });
-    let name = (fields.get(NAME)).and_then(|node| read_name(reader, node, NAME));
-    let this = match fields.get(NODE) {
-        Some(node) => read_name(reader, node, NODE),
-        None if fields.is_missing(NODE) => own_name(reader, node.at),
-        None => None,
-    };
-    let nodes = optional(&fields, NODES, |node| read_nodes(reader, node));
-    let key = (fields.get(KEY_FILE))
-        .and_then(|node| read_file(reader, node, directory, fleet::read_keys));
-    let password_file = optional(&fields, PASSWORD_FILE, |node| {
-        read_file(reader, node, directory, fleet::read_password)
-    });
-    let ca_file = optional(&fields, CA_FILE, |node| {
-        read_file(reader, node, directory, fleet::read_certificates)
-    });
-    let accepts = optional(&fields, ACCEPT_POLICY, |node| read_accepted(reader, node));
-    let sources = optional(&fields, KNOWN_SOURCES, |node| {
-        reader.choice(node, KNOWN_SOURCES, [("on", true), ("off", false)])
-    });
-    let store = store?;
+    if fields.is_missing(NODE) {
+        section.node = own_name(given.reader, given.node.at);
+    }
+    let store = section.store?;
     if store.user.is_some() && fields.is_missing(PASSWORD_FILE) {
-        reader.error(
-            node.at,
-            format!("needs '{PASSWORD_FILE}', the file with the password of the store's user"),
-        );
+        given.error(format!(
+            "needs '{PASSWORD_FILE}', the file with the password of the store's user"
+        ));
     }
     if let Some(node) = fields.get(CA_FILE)
         && !store.tls
     {
         let message = "has no effect without TLS: begin the store's address with 'rediss://'";
-        reader.error(node.at, format!("{CA_FILE} {message}"));
+        (given.reader).error(node.at, format!("{CA_FILE} {message}"));
     }
-    let (key_file, keys) = key?;
+    let (key_file, keys) = section.key?;
     let fleet = Fleet {
-        name: name?,
-        node: this?,
-        nodes: nodes.ok()?.unwrap_or(NODES_UNSAID),
+        name: section.name?,
+        node: section.node?,
+        nodes: section.nodes.unwrap_or(NODES_UNSAID),
         store,
-        password_file: password_file.ok()?.map(|(path, _)| path),
+        password_file: section.password_file,
         key_file,
-        ca_file: ca_file.ok()?.map(|(path, _)| path),
-        accept_policy: accepts.ok()?,
-        known_sources: sources.ok()?.unwrap_or(true),
+        ca_file: section.ca_file,
+        accept_policy: section.accept_policy,
+        known_sources: !section.shares_no_sources,
     };
     Some((fleet, keys))
 }
 
-/// An error was reported.
-struct Reported;
-
-/// Reads a field that may be absent.
-fn optional<'n, T>(
-    fields: &Fields<'n>,
-    field: &str,
-    read: impl FnOnce(&'n Node<'n>) -> Option<T>,
-) -> Result<Option<T>, Reported> {
-    let read = fields.get(field).map(|node| read(node).ok_or(Reported));
-    read.transpose()
-}
-
 /// Reads an address: of servers, or of Sentinels that know a server by its name.
-fn read_store<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    sentinel: Option<&str>,
-) -> Option<StoreAddress> {
-    let text = variables::text(reader, node, StoreAddress::EXPECTED)?;
-    let store = StoreAddress::parse(&text, sentinel);
-    store
-        .inspect_err(|error| reader.error(node.at, format!("invalid store: {error}")))
-        .ok()
+fn read_store<'n>(section: &mut Section, reader: &mut Reader<'n, '_>, fields: &Fields<'n>) {
+    if let Some(node) = fields.get(STORE)
+        && let Some(text) = variables::text(reader, node, StoreAddress::EXPECTED)
+    {
+        section.store = StoreAddress::parse(&text, section.sentinel.as_deref())
+            .inspect_err(|error| reader.error(node.at, format!("invalid store: {error}")))
+            .ok();
+    }
 }
 
-fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, what: &str) -> Option<Name> {
-    let text = variables::text(reader, node, "a name")?;
+fn read_name(given: &mut Given<'_, '_, '_>) -> Option<Name> {
+    let text = given.text_with_variables("a name")?;
     match Name::try_from(&*text) {
         Ok(name) => Some(name),
         Err(error) => {
-            reader.error(node.at, format!("invalid {what} '{text}', {error}"));
+            given.error(format!("invalid {} '{text}', {error}", given.name.text));
             None
         }
     }
@@ -179,29 +210,28 @@ fn name_of(host: &str) -> Option<Name> {
 }
 
 /// Reads the name under which Sentinels know the store's server.
-fn read_sentinel<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Cow<'n, str>> {
+fn read_sentinel(given: &mut Given<'_, '_, '_>) -> Option<String> {
     let expected = "the name under which the Sentinels know the server";
-    let name = variables::text(reader, node, expected)?;
+    let name = given.text_with_variables(expected)?;
     if is_store_word(&name) {
-        return Some(name);
+        return Some(name.into_owned());
     }
-    let message =
-        format!("invalid {SENTINEL} '{name}', expected letters, digits, '-', '_' and '.'");
-    reader.error(node.at, message);
+    given.error(format!(
+        "invalid {SENTINEL} '{name}', expected letters, digits, '-', '_' and '.'"
+    ));
     None
 }
 
 /// Reads the most nodes that run at once.
-fn read_nodes<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<u32> {
-    if reader.scalar(node).is_none() {
-        let message = format!(
+fn read_nodes(section: &mut Section, given: &mut Given<'_, '_, '_>) {
+    if given.reader.scalar(given.node).is_none() {
+        given.error(format!(
             "{NODES} is the most nodes that run at once, such as 5: their names are not listed"
-        );
-        reader.error(node.at, message);
-        return None;
+        ));
+        return;
     }
-    let nodes = reader.whole(node, NODES, 1..=MOST_NODES)?;
-    u32::try_from(nodes).ok()
+    let nodes = given.reader.whole(given.node, NODES, 1..=MOST_NODES);
+    section.nodes = nodes.and_then(|nodes| u32::try_from(nodes).ok());
 }
 
 /// Returns the secret for numbering names alike on all nodes; `None`: no limit needs it.
@@ -210,8 +240,37 @@ pub(super) fn names_key(of_fleet: Option<(&Fleet, Keys)>, policy: &Policy) -> Op
     Some(fleet.names_key(&keys))
 }
 
+/// Reads the name of the file, in the folder beside the configuration, that other nodes may replace.
+fn read_accepted(given: &mut Given<'_, '_, '_>) -> Option<String> {
+    let name = given.text_with_variables("a file's name")?;
+    if folder::is_name(&name) {
+        return Some(name.into_owned());
+    }
+    given.error(format!(
+        "{ACCEPT_POLICY} '{name}' must be the name of a file in the folder beside the \
+         configuration, such as 'fleet.yaml'"
+    ));
+    None
+}
+
+/// Returns the file's path and content.
+fn read_file<T, E: Display>(
+    given: &mut Given<'_, '_, '_>,
+    read: impl FnOnce(&Path) -> Result<T, E>,
+) -> Option<(PathBuf, T)> {
+    let name = given.text_with_variables("a file's name")?;
+    let path = given.reader.named_path(given.node.at, &name)?;
+    match read(&path) {
+        Ok(content) => Some((path, content)),
+        Err(error) => {
+            given.error(format!("the file '{}' {error}", path.display()));
+            None
+        }
+    }
+}
+
 /// Reports shared limits (`scope: fleet`) that the other sections rule out.
-pub(super) fn check_limits(
+pub(super) fn check_shared(
     (limits, overrides): (&Limits, &Overrides),
     fleet: Option<&Fleet>,
     buckets: Buckets,
@@ -257,39 +316,6 @@ fn too_small(cost: Cost, nodes: u32, least: u64, of: Option<&OverrideId>) -> Str
         "'scope: fleet' among {nodes} nodes needs a burst of at least {least}{also}: a minimum share is a twentieth of \
          it, divided by the nodes, and holds {held}; `fleet: {{nodes: …}}` is the most nodes that run at once"
     )
-}
-
-/// Reads the name of the file, in the folder beside the configuration, that other nodes may replace.
-fn read_accepted<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<String> {
-    let name = variables::text(reader, node, "a file's name")?;
-    if folder::is_name(&name) {
-        Some(name.into_owned())
-    } else {
-        let message = format!(
-            "{ACCEPT_POLICY} '{name}' must be the name of a file in the folder beside the \
-             configuration, such as 'fleet.yaml'"
-        );
-        reader.error(node.at, message);
-        None
-    }
-}
-
-/// Returns the file's path and content.
-fn read_file<'n, T, E: Display>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    directory: Option<&Path>,
-    read: impl FnOnce(&Path) -> Result<T, E>,
-) -> Option<(PathBuf, T)> {
-    let name = variables::text(reader, node, "a file's name")?;
-    let path = named_path(reader, node.at, &name, directory)?;
-    match read(&path) {
-        Ok(content) => Some((path, content)),
-        Err(error) => {
-            reader.error(node.at, format!("the file '{}' {error}", path.display()));
-            None
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,21 @@
-//! The folder beside a configuration file: its files extend the configuration.
+//! The folder beside a configuration file: its files extend the configuration. Another node of the fleet may push
+//! one of them, in place of the local file.
+//!
+//! A pushed file holds the settings that all nodes share. It has no section about a single node, such as its
+//! interfaces, and names no other file: error messages quote files, so a remote user could read this node's
+//! files through them.
 
 use std::{
     fs, io,
     os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
 };
+
+use super::{
+    diagnostics::{FileNumber, Problems},
+    node::{Node, Value},
+};
+use crate::file;
 
 /// The ending of file names that are read.
 const ENDS: &[u8] = b".yaml";
@@ -77,6 +88,52 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, (PathBuf, FolderError
     }
     files.sort_unstable();
     Ok(files)
+}
+
+/// A pushed file.
+#[derive(Clone, Copy, Debug)]
+pub struct PushedFile<'p> {
+    /// The path of the file in the folder to replace, which need not exist.
+    pub path: &'p Path,
+    /// Its text.
+    pub text: &'p str,
+}
+
+/// Reports sections other than these, which a pushed text may not have.
+pub(super) fn check_pushed(
+    text: &str,
+    sections: &[&str],
+    file: FileNumber,
+    problems: &mut Problems,
+) {
+    if let Err(error) = file::check(text) {
+        problems.report(file, None, error.to_string());
+        return;
+    }
+    let root = match Node::parse(text) {
+        Ok(root) => root,
+        Err(error) => {
+            problems.report(file, error.at, error.message);
+            return;
+        }
+    };
+    let Value::Mapping(entries) = root.value else {
+        problems.report(file, Some(root.at), "expected a map of sections".to_owned());
+        return;
+    };
+    for (name, _) in entries {
+        let section = match &name.value {
+            Value::Text(text) => text.replace('_', "-"),
+            _ => String::new(),
+        };
+        if !sections.contains(&section.as_str()) {
+            let message = format!(
+                "'{section}' cannot be pushed, only {}: the rest is each node's own",
+                sections.join(", ")
+            );
+            problems.report(file, Some(name.at), message);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,35 +2,29 @@
 
 use super::{
     contradictions::{ICMP_TYPE, PROTOCOL},
+    fields::Given,
     nearest,
     node::{Node, Value},
-    reader::{FirstPositions, Reader, read_list},
+    reader::Reader,
 };
 use crate::policy::{IcmpTypes, Match, NamedIcmpType};
 
 const PROTOCOLS: [(&str, u8); 2] = [("icmp", Match::ICMP), ("icmpv6", Match::ICMPV6)];
 
-/// Reads one type or a list; `None`: invalid. `protocols` are the protocols of the match, if it names any.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    protocols: &[u8],
-) -> Option<IcmpTypes> {
+/// Reads the types; none: invalid. `protocols` are the protocols of the match, if it names any.
+pub(super) fn read(given: &mut Given<'_, '_, '_>, protocols: &[u8]) -> IcmpTypes {
     let has_types = |number: &u8| PROTOCOLS.iter().any(|(_, one)| one == number);
     if !protocols.iter().all(has_types) {
-        reader.error(
-            node.at,
-            format!("only icmp and icmpv6 have types, but '{PROTOCOL}' names another protocol"),
-        );
-        return None;
+        given.error(format!(
+            "only icmp and icmpv6 have types, but '{PROTOCOL}' names another protocol"
+        ));
+        return IcmpTypes::default();
     }
-    let mut seen = FirstPositions::default();
-    let named = read_list(reader, node, "ICMP types", |reader, item| {
-        let named = read_type(reader, item, protocols)?;
-        let text = reader.scalar(item).unwrap_or_default();
-        seen.is_first(reader, named, item.at, || format!("{ICMP_TYPE} '{text}'"))
-            .then_some(named)
-    })?;
+    let named = given.list(
+        "ICMP types",
+        |reader, item| read_type(reader, item, protocols),
+        |_, text| format!("{ICMP_TYPE} '{text}'"),
+    );
     let mut types = IcmpTypes {
         icmp: named.iter().filter_map(|one| one.icmp).collect(),
         icmpv6: named.iter().filter_map(|one| one.icmpv6).collect(),
@@ -38,12 +32,14 @@ pub(super) fn read<'n>(
     types.icmp.sort_unstable();
     types.icmpv6.sort_unstable();
     for (name, number) in PROTOCOLS {
-        if protocols.contains(&number) && !types.protocols().contains(&number) {
-            let message = format!("{name} has none of these types: leave it out of '{PROTOCOL}'");
-            reader.error(node.at, message);
+        let has_none = !named.is_empty() && !types.protocols().contains(&number);
+        if protocols.contains(&number) && has_none {
+            given.error(format!(
+                "{name} has none of these types: leave it out of '{PROTOCOL}'"
+            ));
         }
     }
-    Some(types)
+    types
 }
 
 /// Reads a type. It must exist in one of the protocols.

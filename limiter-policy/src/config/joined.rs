@@ -17,12 +17,14 @@ pub(super) struct Texts {
     parts: Vec<Part>,
 }
 
-/// The sections that may occur in several files.
-pub(super) struct Sections {
-    /// All such sections.
-    pub(super) joinable: &'static [&'static str],
-    /// The sections of this kind that accept a single item in place of a list.
-    pub(super) list_names: &'static [&'static str],
+/// Whether a section may occur in several files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Joinable {
+    No,
+    /// As a map or a list.
+    Items,
+    /// As a list, or as a single item in place of one.
+    ItemOrItems,
 }
 
 #[derive(Debug)]
@@ -82,13 +84,13 @@ impl Texts {
     /// `None`: errors were reported.
     pub(super) fn parse<'t>(
         &'t self,
-        sections: &Sections,
+        joinable: fn(&str) -> Joinable,
         problems: &mut Problems,
     ) -> Option<Node<'t>> {
         let before = problems.count();
         let mut joining = Joiner {
             lines: self.lines(),
-            sections,
+            joinable,
             seen: HashMap::new(),
         };
         let mut all: Option<Node<'t>> = None;
@@ -135,14 +137,14 @@ impl Lines<'_> {
     }
 }
 
-struct Joiner<'t, 's> {
+struct Joiner<'t> {
     lines: Lines<'t>,
-    sections: &'s Sections,
+    joinable: fn(&str) -> Joinable,
     /// The index and the latest position of each joinable section, by name.
     seen: HashMap<String, (usize, FilePosition)>,
 }
 
-impl Joiner<'_, '_> {
+impl Joiner<'_> {
     /// Adds the sections of a file. The reader later refuses sections that are unknown or may occur only
     /// once.
     fn add<'t>(&mut self, all: &mut Option<Node<'t>>, root: Node<'t>, problems: &mut Problems) {
@@ -161,7 +163,8 @@ impl Joiner<'_, '_> {
                 Value::Text(text) => text.replace('_', "-"),
                 _ => String::new(),
             };
-            if !self.sections.joinable.contains(&text.as_str()) {
+            let joinable = (self.joinable)(&text);
+            if joinable == Joinable::No {
                 sections.push((name, value));
                 continue;
             }
@@ -178,7 +181,7 @@ impl Joiner<'_, '_> {
                 continue;
             }
             *last = at;
-            if self.sections.list_names.contains(&text.as_str()) {
+            if joinable == Joinable::ItemOrItems {
                 into.make_list();
                 value.make_list();
             }

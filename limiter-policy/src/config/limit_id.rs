@@ -2,13 +2,14 @@
 
 use limiter_common::{
     key::MOST_BITS_BESIDE_NAMES,
-    limit::{IdFormat, KeyPart, NameKind},
+    limit::{Cost, IdFormat, KeyPart, NameKind},
 };
 
 use super::{
-    boulder, nearest,
+    fields::Given,
+    foreign, nearest,
     node::{Node, Value},
-    reader::{Fields, Reader},
+    reader::Reader,
 };
 use crate::policy::key_part;
 
@@ -17,9 +18,9 @@ pub(super) const PREFIX_LENGTH: &str = "prefix-length";
 
 /// Boulder's spellings of ids.
 const BOULDER_IDS: [(&str, LimitKeys); 2] = [
-    (boulder::FQDN_SET, LimitKeys::of(IdFormat::Question)),
+    (foreign::FQDN_SET, LimitKeys::of(IdFormat::Question)),
     (
-        boulder::REG_ID_DOMAIN,
+        foreign::REG_ID_DOMAIN,
         LimitKeys {
             format: IdFormat::RegId,
             per_name: Some(NameKind::Domain),
@@ -104,34 +105,52 @@ fn is_of_sources(format: IdFormat) -> bool {
         .is_none_or(|key_part| !key_part.is_of_all_sources())
 }
 
-/// Returns the keys with the configured prefix length. The length of unknown keys (`None`) is not
-/// checked.
-pub(super) fn read_prefix_length<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    id: Option<LimitKeys>,
-) -> Option<LimitKeys> {
-    let id = id?;
-    let Some(node) = fields.get(PREFIX_LENGTH) else {
-        return Some(id);
+/// Says why ids of a format have no prefix length.
+pub(super) fn why_no_prefix_length(format: IdFormat) -> Option<String> {
+    let format = format.range().is_none().then(|| format.name())?;
+    Some(format!("is only for ranges, not for id {format}"))
+}
+
+/// Returns the keys with the configured prefix length.
+pub(super) fn with_prefix_length(given: &mut Given<'_, '_, '_>, mut keys: LimitKeys) -> LimitKeys {
+    if let Some(range) = keys.format.range() {
+        let [least, most] = range.lengths;
+        let most = match keys.per_name {
+            Some(_) => most.min(MOST_BITS_BESIDE_NAMES),
+            None => most,
+        };
+        let mut length = range.prefix_length;
+        given.whole(&mut length, least.into()..=most.into());
+        keys.format = keys.format.with_prefix_length(length);
+    }
+    keys
+}
+
+/// Reports an id with unbounded buckets for made-up sources, destinations or names, in a limit on new names.
+/// Each new name would get a fresh bucket, so the limit would never refuse. As admitted names are cached, a
+/// flood would then evict all other names.
+pub(super) fn check_new_names<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>, id: LimitKeys) {
+    let is_bounded = match id.format {
+        IdFormat::Total | IdFormat::RegId => matches!(id.per_name, None | Some(NameKind::Zone)),
+        // A DNS query has no server name: another check reports it.
+        IdFormat::Zone | IdFormat::ServerName => true,
+        IdFormat::IpAddress
+        | IdFormat::Ipv4RangeCidr { .. }
+        | IdFormat::Ipv6RangeCidr { .. }
+        | IdFormat::Destination
+        | IdFormat::Domain
+        | IdFormat::Question => false,
     };
-    let Some(range) = id.format.range() else {
+    if !is_bounded {
+        let name = match id.per_name {
+            Some(name_kind) => format!("[{}, {}]", id.format.name(), name_kind.name()),
+            None => id.format.name().to_owned(),
+        };
         let message = format!(
-            "'{PREFIX_LENGTH}' is only for ranges, not for id {}",
-            id.format.name()
+            "id {name} has a bucket for whatever a forger makes up, so cost {} would bound nothing: set \
+             '{ID}' to zone, total, regId or [regId, zone]",
+            Cost::NewNames.name()
         );
         reader.error(node.at, message);
-        return Some(id);
-    };
-    let [least, most] = range.lengths;
-    let most = match id.per_name {
-        Some(_) => most.min(MOST_BITS_BESIDE_NAMES),
-        None => most,
-    };
-    let lengths = least.into()..=most.into();
-    let length = reader.whole(node, PREFIX_LENGTH, lengths)?;
-    Some(LimitKeys {
-        format: id.format.with_prefix_length(u8::try_from(length).ok()?),
-        ..id
-    })
+    }
 }

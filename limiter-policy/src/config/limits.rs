@@ -1,18 +1,26 @@
-//! The section `limits`.
+//! The section `limits`, and checks of all limits together.
 
-use std::collections::HashMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    ptr,
+};
 
-use limiter_common::limit::{ANSWER_LIMITS, BUILT_IN, COOKIE_LIMITS, MAX_LIMITS};
+use limiter_common::{
+    limit::{ANSWER_LIMITS, BUILT_IN, COOKIE_LIMITS, Cost, MAX_LIMITS},
+    policy::MOST_OTHERWISE,
+};
 
 use super::{
-    boulder,
+    contradictions::counts_by_server_name,
     diagnostics::Problems,
+    foreign,
     limit::{self, Definition},
+    limit_fields::OTHERWISE,
     nearest,
     node::Node,
     reader::{Name, Reader},
 };
-use crate::policy;
+use crate::policy::{self, Mode};
 
 /// The limits named in `limits` or in `overrides`.
 #[derive(Default)]
@@ -117,7 +125,7 @@ impl Limits {
                 );
                 reader.error(name.at, message);
             } else if !self.unreadable {
-                let message = boulder::undefined(name.text)
+                let message = foreign::boulder_limit(name.text)
                     .unwrap_or_else(|| nearest::unknown("limit", name.text, &self.known()));
                 reader.error(name.at, message);
             }
@@ -183,5 +191,98 @@ impl Limits {
     fn push(&mut self, limit: Definition) -> LimitIndex {
         self.definitions.push(limit);
         LimitIndex(self.definitions.len() - 1)
+    }
+}
+
+/// Reports a limit with `otherwise` that has no other limits of its kind, or has a rival with `otherwise`.
+pub(super) fn check_otherwise(limits: &Limits, problems: &mut Problems) {
+    let all = || {
+        let limits = limits.iter().map(|(_, limit)| limit);
+        limits.filter(|limit| limit.mode != Mode::Off)
+    };
+    let mut first_of_kind = BTreeMap::new();
+    for limit in all().filter(|limit| limit.matching.otherwise) {
+        let (id, cost) = kind(limit);
+        let matters =
+            |other: &&Definition| limit.mode == Mode::Observe || other.mode == Mode::Enforce;
+        let mut others = all().filter(matters);
+        let is_alone =
+            !others.any(|other| !other.matching.otherwise && kind(other) == (id.clone(), cost));
+        if is_alone && !limits.are_incomplete() {
+            let message = format!(
+                "no other limit that counts has id {id} and cost {cost}: leave '{OTHERWISE}' out of {}",
+                limit.name
+            );
+            problems.report_at(limit.position, message);
+        }
+        let is_by_name =
+            |limit: &Definition| counts_by_server_name(&limit.matching, Some(limit.id_format));
+        let mut others = all().filter(|other| kind(other) == (id.clone(), cost));
+        if limit.cost == Cost::Connections
+            && !is_by_name(limit)
+            && let Some(other) = others.find(|other| is_by_name(other))
+        {
+            let message = format!(
+                "{} counts what {} does not, by server name: give it `match: {{server-name: '*'}}`, too",
+                limit.name, other.name
+            );
+            problems.report_at(limit.position, message);
+        }
+        if let Some(first) = first_of_kind.insert((id.clone(), cost), &limit.name) {
+            let message = format!(
+                "{first} and {} both count what no other limit with id {id} and cost {cost} does: \
+                 leave '{OTHERWISE}' out of one",
+                limit.name
+            );
+            problems.report_at(limit.position, message);
+        } else if first_of_kind.len() > MOST_OTHERWISE {
+            let message = format!(
+                "{} is one too many: at most {MOST_OTHERWISE} limits have '{OTHERWISE}'",
+                limit.name
+            );
+            problems.report_at(limit.position, message);
+        }
+    }
+}
+
+/// Returns the names of a limit's id and cost.
+fn kind(limit: &Definition) -> (String, &'static str) {
+    // Ranges of different lengths are one kind.
+    let id = match limit.per_name {
+        Some(name_kind) => format!("[{}, {}]", limit.id_format.name(), name_kind.name()),
+        None => limit.id_format.name().to_owned(),
+    };
+    (id, limit.cost.name())
+}
+
+/// Reports groups with a single limit, and groups with different kinds of keys.
+pub(super) fn check_groups(limits: &Limits, problems: &mut Problems) {
+    let of_groups = || {
+        limits
+            .iter()
+            .filter_map(|(_, limit)| Some((limit, limit.group.as_ref()?, limit.fields.group?)))
+    };
+    for (limit, group, position) in of_groups() {
+        let others = |other: &Definition| !ptr::eq(other, limit);
+        let mut others = of_groups().filter(|(other, name, _)| *name == group && others(other));
+        let Some((other, ..)) = others.next() else {
+            if limits.are_incomplete() {
+                continue;
+            }
+            let message = format!(
+                "{} is alone in the group '{group}': give it to another limit, too, or leave it out",
+                limit.name
+            );
+            problems.report_at(position, message);
+            continue;
+        };
+        if other.id_format != limit.id_format {
+            let message = format!(
+                "{} and {} share the count of the group '{group}', so both need the same id and \
+                 prefix-length",
+                limit.name, other.name
+            );
+            problems.report_at(position, message);
+        }
     }
 }

@@ -4,9 +4,10 @@ use ipnet::IpNet;
 
 use super::{
     diagnostics::FilePosition,
+    fields::Given,
     node::Node,
     prefix,
-    reader::{Fields, FirstPositions, Reader},
+    reader::{FirstPositions, Reader},
 };
 
 /// The named lists, each once, and their positions.
@@ -47,19 +48,12 @@ impl ListNames {
     }
 }
 
-/// Reads a field that names one or more lists or addresses; none if absent. `section` distinguishes fields
-/// with the same name.
-pub(super) fn read_field<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    field: &str,
-    section: Option<&str>,
-) -> ListNames {
+/// Reads a field that names one or more lists or addresses. `section` distinguishes fields with the same name.
+pub(super) fn read(given: &mut Given<'_, '_, '_>, section: Option<&str>) -> ListNames {
     let mut names = ListNames::default();
     let mut cidr = Vec::new();
-    let Some(node) = fields.get(field) else {
-        return names;
-    };
+    let (field, node) = (given.name.text, given.node);
+    let reader = &mut *given.reader;
     let mut seen = FirstPositions::default();
     for item in reader.one_or_more(node, "lists") {
         if is_address(reader, item) {

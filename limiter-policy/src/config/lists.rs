@@ -1,6 +1,6 @@
 //! The section `lists`: named sets of addresses, from the configuration and from feed files.
 
-use std::{ops::RangeInclusive, path::PathBuf};
+use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -8,13 +8,12 @@ use jiff::Timestamp;
 use super::{
     diagnostics::{Position, Problems},
     duration,
+    fields::{self, Field, Given},
     list_names::ListNames,
     nearest,
     node::Node,
     prefix,
     reader::{Fields, FirstPositions, Reader},
-    spelling,
-    surroundings::{Surroundings, named_path},
 };
 use crate::{
     fraction::Fraction,
@@ -31,18 +30,6 @@ const WHEN_STALE: &str = "when-stale";
 const MAX_COVERAGE: &str = "max-coverage";
 const MAX_GROWTH: &str = "max-growth";
 const MAX_LOSS: &str = "max-loss";
-
-const FIELDS: [&str; 9] = [
-    NAME,
-    CIDR,
-    FILE,
-    FORMAT,
-    MAX_AGE,
-    WHEN_STALE,
-    MAX_COVERAGE,
-    MAX_GROWTH,
-    MAX_LOSS,
-];
 
 /// The factor by which a feed may grow within a day.
 const GROWTH: RangeInclusive<u64> = 2..=1000;
@@ -89,15 +76,8 @@ impl Lists {
     /// Adds the list of the addresses in a field that names lists.
     pub(super) fn add_written(&mut self, named: &ListNames) {
         if let Some(list) = named.written() {
-            self.sources.push(ListSource {
-                name: list.name.clone(),
-                cidr: list.cidr.clone(),
-                files: Vec::new(),
-                format: Format::default(),
-                max_age_ns: None,
-                when_stale: WhenStale::default(),
-                bounds: Bounds::default(),
-            });
+            let source = ListSource::of_cidr(list.name.clone(), list.cidr.clone());
+            self.sources.push(source);
         }
     }
 
@@ -107,8 +87,8 @@ impl Lists {
         reader: &mut Reader<'_, '_>,
         source: &ListSource,
         positions: Vec<Position>,
-        surroundings: &Surroundings<'_>,
     ) {
+        let surroundings = reader.surroundings();
         let old = surroundings
             .feeds
             .get(&source.name)
@@ -143,12 +123,82 @@ impl Lists {
     }
 }
 
+/// A list that is being read, and the positions of its files' names.
+pub(super) struct Item {
+    source: ListSource,
+    positions: Vec<Position>,
+}
+
+type ListField = Field<Item>;
+
+pub(super) const FIELDS: &[ListField] = &[
+    ListField::new(
+        NAME,
+        "a letter and up to 63 letters, digits, `-`, `_` or `.` (required)",
+        |list, given| list.source.name = read_name(given).unwrap_or_default(),
+    ),
+    ListField::new(
+        CIDR,
+        "addresses or prefixes (this or `file` is required)",
+        |list, given| list.source.cidr = read_cidr(given),
+    ),
+    ListField::new(FILE, "names of feed files", read_files),
+    ListField::new(
+        FORMAT,
+        "`auto` (by each file's first lines), `plain`, `json-lines`, `crowdsec` or `ipset`",
+        |list, given| {
+            let known = Format::ALL.map(|format| (format.name(), format));
+            given.choice(&mut list.source.format, known);
+        },
+    ),
+    ListField::new(
+        MAX_AGE,
+        "how long without a change until a file is stale (for ever)",
+        |list, given| list.source.max_age_ns = read_max_age(given),
+    ),
+    ListField::new(
+        WHEN_STALE,
+        "`report`: a stale file stays on the list; `drop`: it does not",
+        |list, given| {
+            if given.fields.is_missing(MAX_AGE) {
+                given.error(format!("'{WHEN_STALE}' has no effect without '{MAX_AGE}'"));
+            }
+            let known = WhenStale::ALL.map(|one| (one.name(), one));
+            given.choice(&mut list.source.when_stale, known);
+        },
+    ),
+    ListField::new(
+        MAX_COVERAGE,
+        "how much of each family the files together may cover, `0%` to `100%` (`{ipv4: 20%, ipv6: 0.1%}`)",
+        |list, given| {
+            let expected = "a map of 'ipv4' and 'ipv6'";
+            given.map(expected, COVERAGE_FIELDS, &mut list.source.bounds);
+        },
+    ),
+    ListField::new(
+        MAX_GROWTH,
+        "the factor by which a file may grow within a day, 2 to 1000, or `off` (2)",
+        |list, given| list.source.bounds.growth = read_growth(given),
+    ),
+    ListField::new(
+        MAX_LOSS,
+        "the part of its prefixes that a file may lose at once, `0%` to `100%` (`30%`)",
+        |list, given| read_fraction(&mut list.source.bounds.loss, given, MAX_LOSS),
+    )
+    .then(|_, reader, fields| check_files(reader, fields)),
+];
+
+const COVERAGE_FIELDS: &[Field<Bounds>] = &[
+    Field::unlisted("ipv4", |bounds, given| {
+        read_fraction(&mut bounds.ipv4, given, MAX_COVERAGE);
+    }),
+    Field::unlisted("ipv6", |bounds, given| {
+        read_fraction(&mut bounds.ipv6, given, MAX_COVERAGE);
+    }),
+];
+
 /// Reads a list of lists, and the files they name.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    surroundings: &Surroundings<'_>,
-) -> Option<Lists> {
+pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Lists> {
     let items = reader.items(
         node,
         "a list of lists, each with 'name' and 'cidr' or 'file'",
@@ -162,170 +212,113 @@ pub(super) fn read<'n>(
     let mut lists = Lists::default();
     let mut seen = FirstPositions::default();
     for item in items {
-        let Some(fields) = reader.fields(item, "a list with 'name' and 'cidr' or 'file'", &FIELDS)
-        else {
+        let mut list = Item {
+            source: ListSource::of_cidr(String::new(), Vec::new()),
+            positions: Vec::new(),
+        };
+        let expected = "a list with 'name' and 'cidr' or 'file'";
+        let Some(fields) = fields::read(reader, item, expected, FIELDS, &mut list) else {
             continue;
         };
-        let name = read_name(reader, item, &fields, &mut seen);
-        lists.names.extend(name.clone());
-        let files = read_files(reader, &fields, surroundings);
-        let (positions, files) = files.into_iter().unzip();
-        let source = ListSource {
-            name: name.unwrap_or_default(),
-            cidr: read_cidr(reader, &fields),
-            files,
-            format: read_format(reader, &fields),
-            max_age_ns: read_max_age(reader, &fields),
-            when_stale: read_when_stale(reader, &fields),
-            bounds: read_bounds(reader, &fields),
-        };
+        if let Some(node) = fields.get(NAME)
+            && let Some(name) = reader.scalar(node)
+        {
+            seen.is_first(reader, name, node.at, || format!("list '{name}'"));
+            lists.names.push(name.to_owned());
+        }
+        if fields.is_missing(NAME) {
+            reader.error(item.at, format!("missing field '{NAME}'"));
+        }
         if fields.is_missing(CIDR) && fields.is_missing(FILE) {
             let message = format!("missing field '{CIDR}' or '{FILE}'");
             reader.error(item.at, message);
         }
-        lists.read_feeds(reader, &source, positions, surroundings);
-        lists.sources.push(source);
+        lists.read_feeds(reader, &list.source, list.positions);
+        lists.sources.push(list.source);
     }
     Some(lists)
 }
 
-fn read_name<'n>(
-    reader: &mut Reader<'n, '_>,
-    item: &'n Node<'n>,
-    fields: &Fields<'n>,
-    seen: &mut FirstPositions<&'n str>,
-) -> Option<String> {
-    let Some(node) = fields.get(NAME) else {
-        if fields.is_missing(NAME) {
-            reader.error(item.at, format!("missing field '{NAME}'"));
-        }
-        return None;
-    };
-    let name = reader.text(node, "a list's name")?;
-    if !spelling::is_name(name) {
-        let message = format!("invalid name '{name}', {}", spelling::expected_name());
-        reader.error(node.at, message);
+fn read_name(given: &mut Given<'_, '_, '_>) -> Option<String> {
+    let name = given.text("a list's name")?;
+    if !nearest::is_name(name) {
+        given.error(format!(
+            "invalid name '{name}', {}",
+            nearest::expected_name()
+        ));
     }
-    seen.is_first(reader, name, node.at, || format!("list '{name}'"));
     Some(name.to_owned())
 }
 
-fn read_cidr<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Vec<IpNet> {
-    let Some(node) = fields.get(CIDR) else {
-        return Vec::new();
-    };
-    let items = reader.one_or_more(node, "addresses or prefixes");
+fn read_cidr(given: &mut Given<'_, '_, '_>) -> Vec<IpNet> {
+    let reader = &mut *given.reader;
+    let items = reader.one_or_more(given.node, "addresses or prefixes");
     items
         .iter()
         .filter_map(|item| prefix::read(reader, item, CIDR))
         .collect()
 }
 
-fn read_files<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    surroundings: &Surroundings<'_>,
-) -> Vec<(Position, PathBuf)> {
-    let Some(node) = fields.get(FILE) else {
-        return Vec::new();
-    };
-    let mut files = Vec::new();
+fn read_files(list: &mut Item, given: &mut Given<'_, '_, '_>) {
     let mut seen = FirstPositions::default();
-    for item in reader.one_or_more(node, "files") {
+    let reader = &mut *given.reader;
+    for item in reader.one_or_more(given.node, "files") {
         let Some(name) = reader.text(item, "a file's name") else {
             continue;
         };
-        if seen.is_first(reader, name, item.at, || format!("file '{name}'")) {
-            let path = named_path(reader, item.at, name, surroundings.directory);
-            files.extend(path.map(|path| (item.at, path)));
+        if seen.is_first(reader, name, item.at, || format!("file '{name}'"))
+            && let Some(path) = reader.named_path(item.at, name)
+        {
+            list.source.files.push(path);
+            list.positions.push(item.at);
         }
     }
-    files
 }
 
-fn read_format<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Format {
-    let Some(node) = of_files(reader, fields, FORMAT) else {
-        return Format::default();
-    };
-    let known = Format::ALL.map(|format| (format.name(), format));
-    reader.choice(node, FORMAT, known).unwrap_or_default()
-}
-
-fn read_max_age<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Option<u64> {
-    let node = of_files(reader, fields, MAX_AGE)?;
-    let text = reader.text(node, "a duration such as '24h'")?;
+fn read_max_age(given: &mut Given<'_, '_, '_>) -> Option<u64> {
+    let text = given.text("a duration such as '24h'")?;
     match duration::parse(text) {
         Ok(ns) => Some(ns),
         Err(error) => {
-            reader.error(node.at, format!("invalid {MAX_AGE} '{text}', {error}"));
+            given.error(format!("invalid {MAX_AGE} '{text}', {error}"));
             None
         }
     }
 }
 
-fn read_when_stale<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> WhenStale {
-    let Some(node) = of_files(reader, fields, WHEN_STALE) else {
-        return WhenStale::default();
+fn read_growth(given: &mut Given<'_, '_, '_>) -> Option<u32> {
+    if given.reader.scalar(given.node) == Some("off") {
+        return None;
+    }
+    let factor = given.reader.whole(given.node, MAX_GROWTH, GROWTH)?;
+    u32::try_from(factor).ok()
+}
+
+fn read_fraction(fraction: &mut Fraction, given: &mut Given<'_, '_, '_>, field: &str) {
+    let Some(text) = given.text("a percentage such as '5%'") else {
+        return;
     };
-    if fields.is_missing(MAX_AGE) {
-        let message = format!("'{WHEN_STALE}' has no effect without '{MAX_AGE}'");
-        reader.error(node.at, message);
-    }
-    let known = WhenStale::ALL.map(|one| (one.name(), one));
-    reader.choice(node, WHEN_STALE, known).unwrap_or_default()
-}
-
-fn read_bounds<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Bounds {
-    let mut bounds = Bounds::default();
-    if let Some(node) = of_files(reader, fields, MAX_COVERAGE)
-        && let Some(fractions) =
-            reader.fields(node, "a map of 'ipv4' and 'ipv6'", &["ipv4", "ipv6"])
-    {
-        for (family, most) in [("ipv4", &mut bounds.ipv4), ("ipv6", &mut bounds.ipv6)] {
-            let fraction = fractions.get(family);
-            let fraction = fraction.and_then(|node| read_fraction(reader, node, MAX_COVERAGE));
-            *most = fraction.unwrap_or(*most);
-        }
-    }
-    if let Some(node) = of_files(reader, fields, MAX_GROWTH) {
-        bounds.growth = if reader.scalar(node) == Some("off") {
-            None
-        } else {
-            let factor = reader.whole(node, MAX_GROWTH, GROWTH);
-            factor.and_then(|factor| u32::try_from(factor).ok())
-        };
-    }
-    let loss = of_files(reader, fields, MAX_LOSS);
-    let loss = loss.and_then(|node| read_fraction(reader, node, MAX_LOSS));
-    bounds.loss = loss.unwrap_or(bounds.loss);
-    bounds
-}
-
-fn read_fraction<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    field: &str,
-) -> Option<Fraction> {
-    let text = reader.text(node, "a percentage such as '5%'")?;
     match text.parse() {
-        Ok(fraction) => Some(fraction),
-        Err(error) => {
-            reader.error(node.at, format!("invalid {field} '{text}', {error}"));
-            None
-        }
+        Ok(parsed) => *fraction = parsed,
+        Err(error) => given.error(format!("invalid {field} '{text}', {error}")),
     }
 }
 
-/// Returns a field about the files. Reports a missing `file`.
-fn of_files<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    field: &str,
-) -> Option<&'n Node<'n>> {
-    let node = fields.get(field)?;
-    if fields.is_missing(FILE) {
-        let message = format!("'{field}' has no effect without '{FILE}'");
-        reader.error(node.at, message);
+/// Reports fields about files in a list without any.
+fn check_files(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
+    if !fields.is_missing(FILE) {
+        return;
     }
-    Some(node)
+    for field in [
+        FORMAT,
+        MAX_AGE,
+        WHEN_STALE,
+        MAX_COVERAGE,
+        MAX_GROWTH,
+        MAX_LOSS,
+    ] {
+        if let Some(node) = fields.get(field) {
+            reader.error(node.at, format!("'{field}' has no effect without '{FILE}'"));
+        }
+    }
 }

@@ -6,134 +6,66 @@
 mod answers;
 mod assemble;
 mod automatic_ban;
-mod bans;
-mod boulder;
-mod buckets;
 mod connections;
 mod contradictions;
-mod deny;
 mod diagnostics;
-mod dns_cookies;
 mod dns_match;
-mod dns_name;
 pub mod duration;
+mod fields;
 mod flags;
-mod flat_metrics;
 mod fleet;
 mod folder;
-mod group;
-mod groups;
+mod foreign;
 mod icmp_types;
 mod id;
 mod indentation;
 mod ip_rep;
 mod joined;
-mod kinds;
-mod length;
 mod limit;
+mod limit_fields;
 mod limit_id;
 mod limits;
 mod list_names;
-mod listen;
+mod listening;
 mod lists;
 mod matching;
-mod max_age;
-mod multiple;
 mod name_id;
-mod named_lines;
-mod names_section;
+mod name_sections;
 pub mod nearest;
-mod new_names;
 mod node;
-mod offenders;
-mod otherwise;
+mod numbers;
 mod overrides;
-mod owned_names;
-mod page;
+mod parts;
 mod ports;
 mod prefix;
-mod public_suffixes;
-mod pushed_file;
-mod queue;
 pub mod rate;
 mod reader;
 mod reserve;
+mod room;
 mod scope;
 mod sections;
 mod selector;
 mod settings;
-mod spelling;
 mod standing;
 mod strategy;
 mod subscribers;
-mod surroundings;
-mod traffic_server;
 mod variables;
 
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use limiter_common::table::HashKey;
 
+use self::{diagnostics::Problems, joined::Texts, reader::Surroundings};
 pub use self::{
-    bans::Bans,
-    buckets::{Buckets, Scope, Store},
     diagnostics::{Diagnostic, Diagnostics, Position},
-    offenders::Offenders,
-    page::{ListenAddress, Page},
-    pushed_file::PushedFile,
-    settings::{AttachMode, Control, Metrics},
+    fields::FieldTable,
+    folder::PushedFile,
+    listening::{ListenAddress, Metrics, Page},
+    parts::Config,
+    room::{Bans, Buckets, Offenders, Scope, Store},
+    settings::{AttachMode, Control},
 };
-use self::{diagnostics::Problems, joined::Texts, surroundings::Surroundings};
-use crate::{
-    file,
-    fleet::Fleet,
-    interface::InterfaceName,
-    lists::{Feeds, ListSource},
-    policy::Policy,
-    secrets::Secrets,
-};
-
-/// A checked configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// The files it was read from, the configuration file first, and the folder of further ones,
-    /// which need not exist. Files that came through a descriptor, such as `/dev/stdin`, cannot be read
-    /// again and are not included.
-    pub files: Vec<PathBuf>,
-    /// The interfaces to attach to; may be empty, since the command line can name them too.
-    pub interfaces: Vec<InterfaceName>,
-    /// The way of attaching.
-    pub mode: AttachMode,
-    /// The storage of limits' state.
-    pub buckets: Buckets,
-    /// The capacity for offenders.
-    pub offenders: Offenders,
-    /// The capacity for bans.
-    pub bans: Bans,
-    /// The file for debts while the daemon does not run; `None`: debts are lost.
-    pub state: Option<PathBuf>,
-    /// The address of the metrics.
-    pub metrics: Metrics,
-    /// The address of the page.
-    pub page: Page,
-    /// The users that may query the daemon.
-    pub control: Control,
-    /// The fleet of this host; `None`: it is alone.
-    pub fleet: Option<Fleet>,
-    /// The secret for numbering names alike on all nodes; `None`: no limit needs it, and each host makes its
-    /// own.
-    pub names_key: Option<HashKey>,
-    /// The sources of the lists' addresses, in the policy's order.
-    pub lists: Vec<ListSource>,
-    /// The content of each list's files, by the list's name, in the order of the files.
-    pub feeds: Feeds,
-    /// The secrets of the DNS server for checking its cookies; `None`: cookies prove no source.
-    pub secrets: Option<Secrets>,
-    /// The limits and lists, at least one of either. Limit names are interned without regard to
-    /// earlier policies; [`Policy::with_names`] keeps another policy's interned ids.
-    pub policy: Policy,
-}
+use crate::{file, lists::Feeds};
 
 /// Reads a configuration file, the files in its folder (`limiter.d` for `limiter.yaml`), and the files that
 /// they name. `now` decides which feeds are stale.
@@ -207,7 +139,7 @@ pub fn load_pushed(
 pub fn check_pushed(text: &str, name: &str) -> Result<(), Diagnostics> {
     let mut problems = Problems::default();
     let file = problems.open(name);
-    pushed_file::check(text, &sections::OF_ALL, file, &mut problems);
+    folder::check_pushed(text, &sections::of_all_nodes(), file, &mut problems);
     if problems.is_empty() {
         Ok(())
     } else {
@@ -259,7 +191,7 @@ fn join_folder(
         let (file, read) = match pushed.filter(|pushed| pushed.path == path) {
             Some(PushedFile { text, .. }) => {
                 let file = problems.open_pushed(&name);
-                pushed_file::check(text, &sections::OF_ALL, file, problems);
+                folder::check_pushed(text, &sections::of_all_nodes(), file, problems);
                 (file, Ok(text.to_owned()))
             }
             None => (problems.open(&name), file::read(&path)),
@@ -273,6 +205,35 @@ fn join_folder(
             Err(error) => problems.report(file, None, error.to_string()),
         }
     }
+}
+
+/// Returns the tables of fields in the manual.
+#[must_use]
+pub fn field_tables() -> Vec<FieldTable> {
+    const PAGE: &str = "configure.md";
+    vec![
+        FieldTable::new(PAGE, "## Sections", sections::SECTIONS),
+        FieldTable::new(PAGE, "### `limits`", limit_fields::FIELDS),
+        FieldTable::new(PAGE, "### `match`", matching::FIELDS),
+        FieldTable::new(PAGE, "### `reserve`", reserve::FIELDS),
+        FieldTable::new(PAGE, "### `answers`", answers::FIELDS),
+        FieldTable::new(PAGE, "### `lists`", lists::FIELDS),
+        FieldTable::new(PAGE, "### `ip-rep`", ip_rep::FIELDS),
+        FieldTable::new(
+            PAGE,
+            "#### Metrics of a limit",
+            limit_fields::METRICS_FIELDS,
+        ),
+        FieldTable::new(PAGE, "### `standing`", standing::FIELDS),
+        FieldTable::new(PAGE, "### `buckets`", room::BUCKETS_FIELDS),
+        FieldTable::new(PAGE, "### `offenders`", room::OFFENDERS_FIELDS),
+        FieldTable::new(PAGE, "### `bans`", room::BANS_FIELDS),
+        FieldTable::new(PAGE, "### `metrics`", listening::METRICS_FIELDS),
+        FieldTable::new(PAGE, "### `page`", listening::PAGE_FIELDS),
+        FieldTable::new(PAGE, "### `control`", settings::CONTROL_FIELDS),
+        FieldTable::new(PAGE, "### `fleet`", fleet::FIELDS),
+        FieldTable::new("reputation.md", "## Automatic bans", automatic_ban::FIELDS),
+    ]
 }
 
 /// Reads a configuration from a text; `name` stands for its file in errors. The text may not name files.

@@ -1,45 +1,26 @@
-//! Suggests the probably intended name.
+//! Names: which are valid, and which was probably intended.
 
 use std::fmt;
 
-/// Words of other programs, with our words for the same thing.
-const SYNONYMS: [(&str, &str); 20] = [
-    ("proto", "protocol"),
-    ("port", "destination-port"),
-    ("ports", "destination-port"),
-    ("dport", "destination-port"),
-    ("sport", "source-port"),
-    ("dst", "destination"),
-    ("flags", "tcp-flags"),
-    ("ping", "echo-request"),
-    ("dry-run", "observe"),
-    ("dryrun", "observe"),
-    ("monitor", "observe"),
-    ("log", "observe"),
-    ("ip", "ipAddress"),
-    ("address", "ipAddress"),
-    ("whitelist", "exclude"),
-    ("allowlist", "exclude"),
-    ("allow", "exclude"),
-    ("blacklist", "block"),
-    ("blocklist", "block"),
-    ("interval", "period"),
-];
+use super::foreign::{ELSEWHERE, SYNONYMS};
 
-/// Names that belong elsewhere: if the second name is known here, the third text says where the first
-/// belongs.
-const ELSEWHERE: [(&str, &str, &str); 6] = [
-    ("source", "source-port", SOURCES),
-    ("source-address", "source-port", SOURCES),
-    ("src", "source-port", SOURCES),
-    ("observe", "generic", MODES),
-    ("dry-run", "generic", MODES),
-    ("enforce", "generic", MODES),
-];
+/// The longest name, in bytes.
+const MAX_NAME: usize = 64;
 
-const SOURCES: &str = "sources are chosen by 'exclude', 'block' and 'overrides'";
-const MODES: &str = "'mode: observe' and 'mode: enforce' belong to a limit, and this mode, auto, \
-                     native or generic, to interfaces";
+/// Returns whether a text is a valid name of a limit, a list, a sieve or a group.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    text.len() <= MAX_NAME
+        && text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(is_part)
+}
+
+pub(super) fn expected_name() -> String {
+    format!(
+        "expected a letter followed by up to {} letters, digits, '-', '_' or '.'",
+        MAX_NAME - 1
+    )
+}
 
 /// Returns the message for a name that is not in `known`: it suggests the nearest, or lists all if
 /// none is near.

@@ -11,6 +11,7 @@ use limiter_common::{
 use super::{
     connections,
     diagnostics::{FilePosition, Position},
+    fields::{self, Field},
     limit::Definition,
     limits::{LimitIndex, Limits},
     name_id,
@@ -27,8 +28,41 @@ const IDS: &str = "ids";
 const ID: &str = "id";
 const COMMENT: &str = "comment";
 
-/// Fields that only the limit itself may have.
-const REFUSED: [&str; 2] = [strategy::FIELD, reserve::FIELD];
+/// What an override says about connections, read from its fields.
+struct OfConnections {
+    /// The cost of the limit; `None`: unknown.
+    cost: Option<Cost>,
+    /// The number that may be open at once.
+    number: Option<u64>,
+}
+
+type OverrideField = Field<OfConnections>;
+
+const FIELDS: &[OverrideField] = &[
+    rate_field(rate::BURST),
+    rate_field(rate::COUNT),
+    rate_field(rate::PERIOD),
+    rate_field(rate::RATE),
+    OverrideField::unlisted(connections::LIMIT, |of, given| {
+        of.number = connections::number(given.reader, given.node);
+    })
+    .unless(|of| connections::why_no_number(of.cost?)),
+    OverrideField::refused(strategy::FIELD, |_| {
+        Some("belongs to the limit: an override changes only its numbers".to_owned())
+    }),
+    OverrideField::refused(reserve::FIELD, |_| {
+        let why = "belongs to the limit: there, a percentage is of each override's own burst";
+        Some(why.to_owned())
+    }),
+    OverrideField::part(IDS, ""),
+];
+
+const fn rate_field(name: &'static str) -> OverrideField {
+    OverrideField::part(name, "").unless(|of| connections::why_no_rate(of.cost?))
+}
+
+/// The map has the ids in the names.
+const FIELDS_OF_MAP: &[OverrideField] = FIELDS.split_at(FIELDS.len() - 1).0;
 
 /// The overrides by limit and index of its rate, sorted by id.
 pub(super) type Overrides = BTreeMap<(LimitIndex, usize), Vec<Override>>;
@@ -128,10 +162,8 @@ impl OverrideCollector<'_> {
                     ),
                 );
             }
-            let expected = "burst, count and period, or rate";
-            let known = [&rate::FIELDS[..], &[connections::LIMIT]].concat();
-            let fields = reader.fields_and(body, expected, &known, &REFUSED);
-            let rates = fields.and_then(|fields| self.rates(reader, limit, &fields, key.at));
+            let (_, rates) =
+                self.read_fields(reader, limit, body, rate::EXPECTED, FIELDS_OF_MAP, key.at);
             if let (Some(limit), Some(text)) = (limit, id) {
                 let id = IdText {
                     text,
@@ -166,16 +198,11 @@ impl OverrideCollector<'_> {
                 }
                 _ => self.limit(reader, name),
             };
-            let [burst, count, period, rate] = rate::FIELDS;
-            let Some(fields) = reader.fields_and(
-                body,
-                "burst, count, period and ids",
-                &[burst, count, period, rate, connections::LIMIT, IDS],
-                &REFUSED,
-            ) else {
+            let expected = "burst, count, period and ids";
+            let (fields, rates) = self.read_fields(reader, limit, body, expected, FIELDS, name.at);
+            let Some(fields) = fields else {
                 continue;
             };
-            let rates = self.rates(reader, limit, &fields, name.at);
             let Some(ids) = fields.get(IDS) else {
                 if fields.is_missing(IDS) {
                     reader.error(name.at, format!("missing field '{IDS}'"));
@@ -200,28 +227,46 @@ impl OverrideCollector<'_> {
         }
     }
 
+    /// Reads the fields of an override, and its rates. Reports missing fields at `owner`.
+    fn read_fields<'n>(
+        &self,
+        reader: &mut Reader<'n, '_>,
+        limit: Option<LimitIndex>,
+        body: &'n Node<'n>,
+        expected: &str,
+        descriptions: &[OverrideField],
+        owner: Position,
+    ) -> (Option<Fields<'n>>, Option<Vec<Rate>>) {
+        let mut of_connections = OfConnections {
+            cost: limit.map(|limit| self.limits.get(limit).cost),
+            number: None,
+        };
+        let fields = fields::read(reader, body, expected, descriptions, &mut of_connections);
+        let number = of_connections.number;
+        let rates = fields
+            .as_ref()
+            .and_then(|fields| self.rates(reader, limit, fields, number, owner));
+        (fields, rates)
+    }
+
     /// Reads the rates of an override, as many as its limit has. Reports missing fields at `owner`.
     fn rates<'n>(
         &self,
         reader: &mut Reader<'n, '_>,
         limit: Option<LimitIndex>,
         fields: &Fields<'n>,
+        number: Option<u64>,
         owner: Position,
     ) -> Option<Vec<Rate>> {
-        strategy::refuse_in_override(reader, fields);
-        reserve::refuse_in_override(reader, fields);
         let limit = limit.map(|limit| self.limits.get(limit));
         if limit.is_some_and(|limit| limit.cost == Cost::Connections) {
             if fields.is_missing(connections::LIMIT) {
                 let message = format!("missing field '{}'", connections::LIMIT);
                 reader.error(owner, message);
             }
-            let rate = connections::read(reader, fields)?;
-            return Some(vec![rate]);
+            return Some(vec![Rate::of_connections(number?)]);
         }
-        if limit.is_some() && connections::refuse(reader, fields)
-            || !fields.is_missing(connections::LIMIT)
-        {
+        if !fields.is_missing(connections::LIMIT) {
             return None;
         }
         let parts = limit.and_then(Definition::parts);
@@ -237,7 +282,8 @@ impl OverrideCollector<'_> {
             return None;
         }
         let context = limit.map_or(RateContext::UNKNOWN, Definition::context);
-        let rates = rate::read(reader, fields, owner, context)?;
+        let position = reader.position(owner);
+        let rates = rate::read(reader, fields, position, context)?;
         if let (Some(limit), Some(parts), Some(node)) = (limit, parts, fields.get(rate::RATE))
             && parts != rates.len()
         {

@@ -2,6 +2,7 @@
 
 use super::{
     diagnostics::Position,
+    fields::Given,
     node::{Node, Value},
     reader::Reader,
 };
@@ -14,9 +15,10 @@ struct WrittenPorts<'n> {
     at: Position,
 }
 
-/// Reads a port, a range, or a list of these, which must not overlap. Returns them sorted; `None`: invalid.
-pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Vec<PortRange>> {
-    let items = reader.one_or_more(node, "ports");
+/// Reads a port, a range, or a list of these, which must not overlap. Returns them sorted; none: invalid.
+pub(super) fn read<'n>(given: &mut Given<'_, 'n, '_>) -> Vec<PortRange> {
+    let reader = &mut *given.reader;
+    let items = reader.one_or_more(given.node, "ports");
     let mut ports: Vec<WrittenPorts<'n>> = items
         .iter()
         .filter_map(|item| {
@@ -29,8 +31,11 @@ pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Optio
         .collect();
     let all_right = ports.len() == items.len();
     ports.sort_by_key(|ports| (*ports.range.start(), ports.at));
-    let apart = check_apart(reader, &ports);
-    (all_right && apart).then(|| ports.into_iter().map(|ports| ports.range).collect())
+    if check_apart(reader, &ports) && all_right {
+        ports.into_iter().map(|ports| ports.range).collect()
+    } else {
+        Vec::new()
+    }
 }
 
 fn read_item<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<PortRange> {

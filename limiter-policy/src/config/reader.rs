@@ -4,16 +4,21 @@ use std::{
     collections::{HashMap, hash_map::Entry},
     hash::Hash,
     ops::RangeInclusive,
+    path::{Path, PathBuf},
 };
+
+use jiff::Timestamp;
 
 use super::{
     diagnostics::{FileNumber, FilePosition, Position, Problems},
+    foreign,
     joined::{Lines, Texts},
-    multiple, nearest,
+    nearest,
     node::{Node, Value},
+    numbers::{self, POSITIVE, outside, wrong_number},
     rate::text,
-    traffic_server,
 };
+use crate::lists::Feeds;
 
 /// Reads the nodes of a text, possibly joined from several files, and reports their errors.
 ///
@@ -22,7 +27,19 @@ use super::{
 pub(super) struct Reader<'n, 'p> {
     source: &'n str,
     lines: Lines<'n>,
+    surroundings: &'p Surroundings<'p>,
     problems: &'p mut Problems,
+}
+
+/// The context of a configuration's text: its file, and access to the files that it names.
+pub(super) struct Surroundings<'s> {
+    pub(super) file: FileNumber,
+    /// The directory of named files; `None`: the text may not name files.
+    pub(super) directory: Option<&'s Path>,
+    /// The previous contents of feed files.
+    pub(super) feeds: &'s Feeds,
+    /// The time, to find stale feed files. Unused without a directory.
+    pub(super) now: Timestamp,
 }
 
 /// A name in a mapping, with its position.
@@ -55,25 +72,57 @@ impl<'n> Fields<'n> {
     pub(super) fn is_missing(&self, name: &str) -> bool {
         self.get(name).is_none() && !self.misspelt.contains(&name)
     }
+
+    /// Returns whether a field's value is unknown, because its name is misspelt.
+    pub(super) fn is_misspelt(&self, name: &str) -> bool {
+        self.get(name).is_none() && self.misspelt.contains(&name)
+    }
 }
 
 impl<'n, 'p> Reader<'n, 'p> {
-    /// Returns a reader of the nodes parsed from `source`, the text of `file`.
-    pub(super) const fn new(source: &'n str, file: FileNumber, problems: &'p mut Problems) -> Self {
+    /// Returns a reader of the nodes parsed from the texts of several files.
+    pub(super) fn new(
+        texts: &'n Texts,
+        surroundings: &'p Surroundings<'p>,
+        problems: &'p mut Problems,
+    ) -> Self {
         Self {
-            source,
-            lines: Lines::Of(file),
+            source: texts.text(),
+            lines: texts.lines(),
+            surroundings,
             problems,
         }
     }
 
-    /// Returns a reader of the nodes parsed from the texts of several files.
-    pub(super) fn of_texts(texts: &'n Texts, problems: &'p mut Problems) -> Self {
-        Self {
-            source: texts.text(),
-            lines: texts.lines(),
-            problems,
+    /// Returns a reader of the nodes parsed from `source`, the text of a file that this reader's text names.
+    pub(super) fn of_named_file<'s, 'q>(
+        &'q mut self,
+        source: &'s str,
+        file: FileNumber,
+    ) -> Reader<'s, 'q> {
+        Reader {
+            source,
+            lines: Lines::Of(file),
+            surroundings: self.surroundings,
+            problems: self.problems,
         }
+    }
+
+    pub(super) const fn surroundings(&self) -> &'p Surroundings<'p> {
+        self.surroundings
+    }
+
+    /// Returns the path of a file named at a position; `None`: an error was reported, as the text may not name
+    /// files.
+    pub(super) fn named_path(&mut self, at: Position, name: &str) -> Option<PathBuf> {
+        let file = self.position(at).file;
+        let why = match self.surroundings.directory {
+            None => "only a configuration file can name other files",
+            Some(_) if self.problems.is_pushed(file) => "a file that is pushed cannot name others",
+            Some(directory) => return Some(directory.join(name)),
+        };
+        self.error(at, format!("cannot read the file '{name}': {why}"));
+        None
     }
 
     pub(super) fn problems(&mut self) -> &mut Problems {
@@ -160,7 +209,7 @@ impl<'n, 'p> Reader<'n, 'p> {
             Value::Text(text) if text.parse::<u64>().is_ok() => {
                 "must be a number without quotes".to_owned()
             }
-            Value::Text(text) if let Some(value) = multiple::parse(text) => {
+            Value::Text(text) if let Some(value) = numbers::parse_multiple(text) => {
                 if range.contains(&value) {
                     return Some(value);
                 }
@@ -249,17 +298,16 @@ impl<'n, 'p> Reader<'n, 'p> {
         expected: &str,
         known: &[&'static str],
     ) -> Option<Fields<'n>> {
-        self.fields_and(node, expected, known, &[])
+        self.fields_of(node, expected, &known.iter().copied(), || known.to_vec())
     }
 
-    /// Like `fields`, but also returns the `refused` names, without suggesting them. Names may have
-    /// underscores in place of hyphens.
-    pub(super) fn fields_and(
+    /// Like `fields`, but suggests only the `suggested` names. Names may have underscores in place of hyphens.
+    pub(super) fn fields_of(
         &mut self,
         node: &'n Node<'n>,
         expected: &str,
-        known: &[&'static str],
-        refused: &[&'static str],
+        names: &(impl Iterator<Item = &'static str> + Clone),
+        suggested: impl Fn() -> Vec<&'static str>,
     ) -> Option<Fields<'n>> {
         let mut present = Vec::new();
         let mut misspelt = Vec::new();
@@ -268,14 +316,14 @@ impl<'n, 'p> Reader<'n, 'p> {
             if self.problems.are_too_many() {
                 return None;
             }
-            let mut names = known.iter().chain(refused);
-            if let Some(text) = names.find(|known| is_spelled(known, name.text)) {
+            let known = || names.clone();
+            if let Some(text) = known().find(|known| is_spelled(known, name.text)) {
                 if seen.is_first(self, text, name.at, || format!("'{text}'")) {
                     present.push((Name { text, ..name }, value));
                 }
-            } else if let Some(message) = traffic_server::without_meaning(name.text) {
+            } else if let Some(message) = foreign::traffic_server_option(name.text) {
                 self.error(name.at, message);
-            } else if known.contains(&text::RATE) && text::is_valid(name.text) {
+            } else if known().any(|known| known == text::RATE) && text::is_valid(name.text) {
                 let message = format!(
                     "'{}' comes after a ',' that ends the previous field: put the whole text of \
                      '{}' in quotes",
@@ -284,8 +332,9 @@ impl<'n, 'p> Reader<'n, 'p> {
                 );
                 self.error(name.at, message);
             } else {
-                self.error(name.at, nearest::unknown("field", name.text, known));
-                misspelt.extend(nearest::nearest(name.text, known));
+                let suggested = suggested();
+                self.error(name.at, nearest::unknown("field", name.text, &suggested));
+                misspelt.extend(nearest::nearest(name.text, &suggested));
             }
         }
         Some(Fields { present, misspelt })
@@ -339,51 +388,8 @@ impl<K> Default for FirstPositions<K> {
     }
 }
 
-/// Reads the items of a list and sorts them; `None`: invalid.
-pub(super) fn read_list<'n, 'p, T: Ord>(
-    reader: &mut Reader<'n, 'p>,
-    node: &'n Node<'n>,
-    kind: &str,
-    mut read: impl FnMut(&mut Reader<'n, 'p>, &'n Node<'n>) -> Option<T>,
-) -> Option<Vec<T>> {
-    let items = reader.one_or_more(node, kind);
-    let mut right: Vec<T> = items.iter().filter_map(|item| read(reader, item)).collect();
-    right.sort_unstable();
-    (right.len() == items.len()).then_some(right)
-}
-
 /// Returns whether a text is a name, possibly with underscores in place of hyphens, as in Traffic
 /// Server.
 fn is_spelled(name: &str, text: &str) -> bool {
     name == text || (text.contains('_') && name == text.replace('_', "-"))
-}
-
-/// Boulder's numbers are signed 64-bit integers.
-const POSITIVE: RangeInclusive<u64> = 1..=i64::MAX.unsigned_abs();
-
-/// Returns the error for a number that is not a whole number of 64 bits.
-fn wrong_number(written: &str, range: &RangeInclusive<u64>) -> String {
-    let digits = written.bytes().all(|byte| byte.is_ascii_digit());
-    if written.starts_with('-') {
-        outside(range, true)
-    } else if digits && written.starts_with('0') {
-        // YAML 1.1 reads such numbers as octal, YAML 1.2 as decimal.
-        "must be written without leading zeros".to_owned()
-    } else if digits {
-        outside(range, false)
-    } else {
-        "must be a whole number, such as 250 or 10k".to_owned()
-    }
-}
-
-/// Returns the error for a number below or above the range.
-fn outside(range: &RangeInclusive<u64>, below: bool) -> String {
-    let (least, most) = (range.start(), range.end());
-    if *range != POSITIVE {
-        format!("must be from {least} to {most}")
-    } else if below {
-        "must be > 0".to_owned()
-    } else {
-        format!("must be at most {most}")
-    }
 }

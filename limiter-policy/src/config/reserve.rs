@@ -1,12 +1,13 @@
 //! The field `reserve` of a limit: the tokens that sources must leave in its buckets, by standing.
 
-use limiter_common::{limit::Cost, standing::Standing};
+use limiter_common::{limit::Cost, standing::Standing, strategy::Strategy};
 
 use super::{
     diagnostics::Position,
+    fields::{Field, Given},
     node::{Node, Value},
-    rate::{LARGEST_FRAME, RateContext},
-    reader::{Fields, Reader},
+    rate::LARGEST_FRAME,
+    reader::Reader,
 };
 use crate::policy::{Rate, Reserve, ReserveSize};
 
@@ -25,40 +26,67 @@ const EXPECTED: &str = "a map, such as {familiar: 10%, unknown: 50%}";
 /// Boulder's numbers are signed 64-bit integers.
 const MOST: u64 = i64::MAX.unsigned_abs();
 
-/// Reads the reserve, if present. It must fit the limit's `rates`.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    context: RateContext,
+/// The reserves as the file has them.
+pub(super) struct Sizes {
+    /// The reserve of the standing before; `None`: invalid.
+    above: Option<ReserveSize>,
+    of_standings: Vec<Option<ReserveSize>>,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self {
+            above: Some(ReserveSize::NOTHING),
+            of_standings: Vec::new(),
+        }
+    }
+}
+
+pub(super) const FIELDS: &[Field<Sizes>] = &[
+    size_of(
+        Standing::Familiar,
+        "a percentage of the burst, 0% to 100%, with at most four decimals, or a number of tokens (0)",
+    ),
+    size_of(Standing::Fresh, "likewise (that of `familiar`)"),
+    size_of(Standing::Retried, "likewise (that of `fresh`)"),
+    size_of(Standing::Unknown, "likewise (that of `retried`)"),
+    Field::refused(Standing::Proven.name(), |_| {
+        Some("cannot be held back: proven sources may use all of a bucket".to_owned())
+    }),
+];
+
+/// A standing without a reserve has that of the standing before.
+const fn size_of(standing: Standing, manual: &'static str) -> Field<Sizes> {
+    Field::<Sizes>::new(standing.name(), manual, |sizes, given| {
+        sizes.above = reserved(given.reader, given.name.text, given.node);
+    })
+    .then(|sizes, _, _| sizes.of_standings.push(sizes.above))
+}
+
+/// Says why limits with this strategy have no reserve.
+pub(super) fn why_misplaced(strategy: Strategy) -> Option<String> {
+    let why = strategy.why_no_reserve()?;
+    Some(format!("is not for strategy {}: {why}", strategy.name()))
+}
+
+/// Reads the reserve. It must fit the limit's `rates`.
+pub(super) fn read(
+    given: &mut Given<'_, '_, '_>,
+    cost: Option<Cost>,
     rates: &[Rate],
 ) -> Option<Reserve> {
-    let (name, node) = fields.find(FIELD)?;
-    if let Some(strategy) = context.strategy
-        && let Some(why) = strategy.why_no_reserve()
-    {
-        let message = format!("'{FIELD}' is not for strategy {}: {why}", strategy.name());
-        reader.error(name.at, message);
-        return None;
-    }
-    let known = STANDINGS.map(Standing::name);
-    let given = reader.fields_and(node, EXPECTED, &known, &[Standing::Proven.name()])?;
-    if let Some((name, _)) = given.find(Standing::Proven.name()) {
-        let message = "'proven' cannot be held back: proven sources may use all of a bucket";
-        reader.error(name.at, message);
-        return None;
-    }
+    let mut sizes = Sizes::default();
+    let fields = given.map(EXPECTED, FIELDS, &mut sizes)?;
     // A misspelt field hides a reserve, so its value is unknown.
-    let is_misspelt = |name: &str| given.get(name).is_none() && !given.is_missing(name);
-    if known.into_iter().any(is_misspelt) {
+    if STANDINGS
+        .iter()
+        .any(|standing| fields.is_misspelt(standing.name()))
+    {
         return None;
     }
-    let mut above = Some(ReserveSize::NOTHING);
-    let [familiar, fresh, retried, unknown] = known.map(|name| {
-        if let Some(node) = given.get(name) {
-            above = reserved(reader, name, node);
-        }
-        above
-    });
+    let [familiar, fresh, retried, unknown] = sizes.of_standings[..] else {
+        return None;
+    };
     let reserve = Reserve {
         familiar: familiar?,
         fresh: fresh?,
@@ -67,16 +95,18 @@ pub(super) fn read<'n>(
     };
     if reserve.smallest_step(MOST).is_none() {
         let message = format!("'{FIELD}' reserves nothing: expected {EXPECTED}");
-        reader.error(name.at, message);
+        given.reader.error(given.name.at, message);
         return None;
     }
     for standing in STANDINGS {
-        let misfits = |rate: &Rate| misfit(&reserve, standing, rate.burst, context.cost);
-        if let Some(node) = given.get(standing.name())
+        let misfits = |rate: &Rate| misfit(&reserve, standing, rate.burst, cost);
+        if let Some(node) = fields.get(standing.name())
             && let Some(why) = rates.iter().find_map(misfits)
         {
             let (field, written) = (standing.name(), reserve.from(standing));
-            reader.error(node.at, format!("invalid {field} '{written}', {why}"));
+            given
+                .reader
+                .error(node.at, format!("invalid {field} '{written}', {why}"));
         }
     }
     Some(reserve)
@@ -103,8 +133,7 @@ pub(super) fn check_override(
 
 /// Reports a reserve in tokens if the limit's rate is automatic: the burst varies, so only fractions fit.
 pub(super) fn refuse_tokens(
-    reader: &mut Reader<'_, '_>,
-    fields: &Fields<'_>,
+    given: &mut Given<'_, '_, '_>,
     reserve: Option<&Reserve>,
     beside: &str,
 ) {
@@ -114,24 +143,12 @@ pub(super) fn refuse_tokens(
             |standing| matches!(reserve.from(standing), ReserveSize::Tokens(tokens) if tokens > 0),
         )
     };
-    if let Some((name, _)) = fields.find(FIELD)
-        && reserve.is_some_and(in_tokens)
-    {
+    if reserve.is_some_and(in_tokens) {
         let message = format!(
             "'{FIELD}' beside '{beside}' must be in percentages: how many tokens the bucket \
              holds changes with its rate"
         );
-        reader.error(name.at, message);
-    }
-}
-
-/// Reports a reserve in an override, which cannot have one.
-pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
-    if let Some((name, _)) = fields.find(FIELD) {
-        let message = format!(
-            "'{FIELD}' belongs to the limit: there, a percentage is of each override's own burst"
-        );
-        reader.error(name.at, message);
+        given.reader.error(given.name.at, message);
     }
 }
 

@@ -4,8 +4,8 @@ use limiter_common::{limit::Cost, strategy::Strategy};
 
 use super::{
     diagnostics::FilePosition,
+    fields::Given,
     rate::{self, RateContext, automatic},
-    reader::{Fields, Reader},
 };
 
 pub(super) const FIELD: &str = "scope";
@@ -14,40 +14,27 @@ const HOST: &str = "host";
 const FLEET: &str = "fleet";
 
 /// Returns the position of `scope: fleet`; `None`: each host has its own budget, or an error was reported.
-pub(super) fn read<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    kind: automatic::Kind,
-) -> Option<FilePosition> {
-    let (name, node) = fields.find(FIELD)?;
-    let is_of_fleet = reader.choice(node, FIELD, [(HOST, false), (FLEET, true)])?;
+pub(super) fn read(given: &mut Given<'_, '_, '_>, kind: automatic::Kind) -> Option<FilePosition> {
+    let mut is_of_fleet = false;
+    given.choice(&mut is_of_fleet, [(HOST, false), (FLEET, true)]);
     if !is_of_fleet {
         return None;
     }
-    let problem = if automatic::is_meant(fields) {
+    let problem = if automatic::is_meant(given.fields) {
         Some("is not for 'count: auto': each host finds what it bears by itself".to_owned())
-    } else if rate::is_absent(fields) {
+    } else if rate::is_absent(given.fields) {
         Some(format!("needs {}", rate::EXPECTED))
     } else {
         misfit(kind).map(|why| format!("is not for {why}"))
     };
     match problem {
         Some(problem) => {
-            reader.error(name.at, format!("'{FIELD}: {FLEET}' {problem}"));
+            given
+                .reader
+                .error(given.name.at, format!("'{FIELD}: {FLEET}' {problem}"));
             None
         }
-        None => Some(reader.position(name.at)),
-    }
-}
-
-/// Reports the field in a limit on connections.
-pub(super) fn refuse(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
-    if let Some((name, _)) = fields.find(FIELD) {
-        let message = format!(
-            "'{FIELD}' is not for cost {}: connections that are open cannot be lent",
-            Cost::Connections.name()
-        );
-        reader.error(name.at, message);
+        None => Some(given.position()),
     }
 }
 

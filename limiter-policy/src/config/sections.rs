@@ -1,131 +1,314 @@
-//! The sections of a configuration file, and the files that hold some of them.
-
-use std::path::{Path, PathBuf};
+//! The sections of a configuration file, one entry for each, and the files that hold some of them.
 
 use limiter_common::reason::Action;
-use limiter_fleet::Keys;
 
 use super::{
-    Config, answers, assemble, bans, buckets,
+    answers, assemble,
     diagnostics::Problems,
-    dns_cookies, fleet,
+    fields::{self, Field, Given},
+    fleet,
     ip_rep::{self, IpRep},
-    joined::{Sections, Texts},
+    joined::{Joinable, Texts},
     limits::{self, Limits},
-    list_names, lists, names_section,
-    node::{Node, Value},
-    offenders, overrides,
-    owned_names::{self, SERVER_NAMES, ZONES},
-    page, public_suffixes,
-    reader::{Fields, Reader},
-    selector, settings, standing, subscribers,
-    surroundings::{Surroundings, named_path},
+    list_names::{self, ListNames},
+    listening, lists,
+    name_sections::{self, SERVER_NAMES, ZONES},
+    overrides,
+    parts::{Config, Parts},
+    reader::{Fields, Reader, Surroundings},
+    room, selector,
+    settings::{self, AttachMode},
+    standing, subscribers,
 };
-use crate::{
-    file::{self, FileError},
-    fleet::Fleet,
-    policy::{CountedConnections, DnsName, OwnConnections},
-};
+use crate::policy::{CountedConnections, OwnConnections};
 
 const LIMITS: &str = "limits";
 const OVERRIDES: &str = "overrides";
 const SUBSCRIBERS: &str = "subscribers";
 const LISTS: &str = "lists";
-const EXCLUDE: &str = "exclude";
-const BLOCK: &str = "block";
-const NEVER_BAN: &str = "never-ban";
-const NAT64: &str = "nat64";
 const IP_REP: &str = "ip-rep";
-const STANDING: &str = "standing";
-const ANSWERS: &str = "answers";
-const DNS_COOKIES: &str = "dns-cookies";
 const PUBLIC_SUFFIXES: &str = "public-suffixes";
-const INTERFACES: &str = "interfaces";
-const MODE: &str = "mode";
-const MALFORMED: &str = "malformed";
-const OWN_CONNECTIONS: &str = "own-connections";
-const CONNECTIONS: &str = "connections";
-const NAMES: &str = "names";
-const SELECTOR: &str = "selector";
-const BUCKETS: &str = "buckets";
-const OFFENDERS: &str = "offenders";
-const BANS: &str = "bans";
-const STATE: &str = "state";
-const METRICS: &str = "metrics";
-const PAGE: &str = "page";
-const CONTROL: &str = "control";
 const FLEET: &str = "fleet";
 
-const SECTIONS: [&str; 30] = [
-    LIMITS,
-    SELECTOR,
-    OVERRIDES,
-    SUBSCRIBERS,
-    LISTS,
-    EXCLUDE,
-    BLOCK,
-    NEVER_BAN,
-    NAT64,
-    IP_REP,
-    STANDING,
-    ANSWERS,
-    DNS_COOKIES,
-    ZONES.section,
-    PUBLIC_SUFFIXES,
-    SERVER_NAMES.section,
-    INTERFACES,
-    MODE,
-    MALFORMED,
-    OWN_CONNECTIONS,
-    CONNECTIONS,
-    NAMES,
-    BUCKETS,
-    OFFENDERS,
-    BANS,
-    STATE,
-    METRICS,
-    PAGE,
-    CONTROL,
-    FLEET,
-];
+/// A section, and the files that may have it.
+pub(super) struct Section {
+    field: Field<Parts>,
+    /// Whether a node accepts it from another: it is about no single host, and has no host's secrets.
+    is_of_all_nodes: bool,
+    /// Whether several files of a configuration may have it: it is a map or a list of named items.
+    joinable: Joinable,
+}
 
-/// The sections that several files of a configuration may have: maps and lists of named items.
-const JOINED: Sections = Sections {
-    joinable: &[
+impl AsRef<Field<Parts>> for Section {
+    fn as_ref(&self) -> &Field<Parts> {
+        &self.field
+    }
+}
+
+impl Section {
+    const fn joined(self) -> Self {
+        Self {
+            joinable: Joinable::Items,
+            ..self
+        }
+    }
+
+    /// Several files may have it, and write a single item in place of a list.
+    const fn joined_with_items(self) -> Self {
+        Self {
+            joinable: Joinable::ItemOrItems,
+            ..self
+        }
+    }
+}
+
+/// A section about a host.
+const fn host(field: Field<Parts>) -> Section {
+    Section {
+        field,
+        is_of_all_nodes: false,
+        joinable: Joinable::No,
+    }
+}
+
+/// A section that all nodes of a fleet may share.
+const fn all(field: Field<Parts>) -> Section {
+    Section {
+        is_of_all_nodes: true,
+        ..host(field)
+    }
+}
+
+type Part = Field<Parts>;
+
+pub(super) const SECTIONS: &[Section] = &[
+    all(Part::new(
         LIMITS,
-        OVERRIDES,
-        SUBSCRIBERS,
-        LISTS,
-        EXCLUDE,
-        BLOCK,
-        NEVER_BAN,
-        IP_REP,
-    ],
-    list_names: &[EXCLUDE, BLOCK, NEVER_BAN],
-};
-
-/// The sections that a node accepts from another: none about a host, and none with a host's secrets.
-pub(super) const OF_ALL: [&str; 19] = [
-    LIMITS,
-    SELECTOR,
-    OVERRIDES,
-    SUBSCRIBERS,
-    LISTS,
-    EXCLUDE,
-    BLOCK,
-    NEVER_BAN,
-    NAT64,
-    IP_REP,
-    STANDING,
-    ANSWERS,
-    ZONES.section,
-    PUBLIC_SUFFIXES,
-    SERVER_NAMES.section,
-    MALFORMED,
-    OWN_CONNECTIONS,
-    CONNECTIONS,
-    NAMES,
+        "map of names to limits (only keys with an override are limited)",
+        |parts, given| {
+            let read = given.inline_or_file(limits::read);
+            parts.limits = read.unwrap_or_else(Limits::unreadable);
+        },
+    )
+    .if_misspelt(|parts| parts.limits = Limits::unreadable()))
+    .joined(),
+    all(Part::new(
+        "selector",
+        "list of Traffic Server's selectors",
+        |parts, given| {
+            let limits = &mut parts.limits;
+            if given
+                .inline_or_file(|reader, node| selector::read(reader, node, limits))
+                .is_none()
+            {
+                parts.limits.lack_some();
+            }
+        },
+    )),
+    all(Part::part(OVERRIDES, "map or list")).joined(),
+    all(
+        Part::new(SUBSCRIBERS, "map of numbers to prefixes", |parts, given| {
+            parts.subscribers = given.inline_or_file(subscribers::read);
+        })
+        .then(read_overrides),
+    )
+    .joined(),
+    all(
+        Part::new(LISTS, "list of lists of addresses", |parts, given| {
+            let read = given.inline_or_file(lists::read);
+            parts.lists = read.unwrap_or_else(lists::Lists::unreadable);
+        })
+        .if_misspelt(|parts| parts.lists = lists::Lists::unreadable()),
+    )
+    .joined(),
+    all(Part::new(
+        "exclude",
+        "names of lists, addresses or prefixes with packets that pass",
+        |parts, given| parts.exclude = list_names::read(given, None),
+    ))
+    .joined_with_items(),
+    all(Part::new(
+        "block",
+        "likewise, with packets that are dropped",
+        |parts, given| parts.block = list_names::read(given, None),
+    ))
+    .joined_with_items(),
+    all(Part::new(
+        "never-ban",
+        "likewise, with sources that are not banned",
+        |parts, given| parts.never_ban = list_names::read(given, None),
+    ))
+    .joined_with_items(),
+    all(Part::new(
+        "nat64",
+        "your translators' prefixes",
+        |parts, given| parts.nat64 = settings::read_nat64(given),
+    )),
+    all(Part::new(IP_REP, "list of sieves", |parts, given| {
+        let read = given.inline_or_file(ip_rep::read);
+        parts.ip_rep = read.unwrap_or_else(IpRep::unreadable);
+    })
+    .if_misspelt(|parts| parts.ip_rep = IpRep::unreadable()))
+    .joined(),
+    all(Part::new(
+        "standing",
+        "how sources gain their standing",
+        |parts, given| parts.standing = Some(standing::read(given)),
+    )),
+    all(Part::new("answers", "rates of answers", |parts, given| {
+        parts.answers = Some(answers::read_rates(given));
+    })),
+    host(Part::new(
+        "dns-cookies",
+        "map: `secret-file`, `port` (cookies prove no source)",
+        |parts, given| (parts.dns_cookies, parts.secrets) = standing::read_cookies(given).unzip(),
+    )),
+    all(Part::new(
+        ZONES.section,
+        "list of zones, or map: `file`",
+        |parts, given| {
+            parts.zones = Some(name_sections::read_names(given, ZONES));
+        },
+    )
+    .if_misspelt(|parts| parts.zones = Some(Vec::new()))),
+    all(Part::new(
+        PUBLIC_SUFFIXES,
+        "map: `file` (of Debian's package `publicsuffix`)",
+        |parts, given| {
+            parts.public_suffixes = name_sections::read_suffixes(given);
+        },
+    )
+    .if_misspelt(|parts| parts.public_suffixes = name_sections::Suffixes::Invalid)),
+    all(Part::new(
+        SERVER_NAMES.section,
+        "list of names, or map: `file`",
+        |parts, given| {
+            let names = name_sections::read_names(given, SERVER_NAMES);
+            parts.server_names = Some(names);
+        },
+    )
+    .if_misspelt(|parts| parts.server_names = Some(Vec::new()))),
+    host(Part::new(
+        "interfaces",
+        "names or patterns of names (the command line must name them)",
+        |parts, given| parts.interfaces = settings::read_interfaces(given),
+    )),
+    host(Part::new(
+        "mode",
+        "[`auto`, `native` or `generic`](kernels.md#modes)",
+        |parts, given| {
+            let known = AttachMode::ALL.map(|mode| (mode.name(), mode));
+            given.choice(&mut parts.mode, known);
+        },
+    )),
+    all(Part::new(
+        "malformed",
+        "`drop` or `pass`: [malformed packets](packets.md#how-a-frame-is-read)",
+        |parts, given| {
+            let known = [Action::Drop, Action::Pass].map(|action| (action.name(), action));
+            parts.malformed = given.reader.choice(given.node, "action", known);
+        },
+    )),
+    all(Part::new(
+        "own-connections",
+        "`exempt` or `limit`",
+        |parts, given| {
+            let known = OwnConnections::ALL.map(|value| (value.name(), value));
+            let read = (given.reader).choice(given.node, "value of own-connections", known);
+            parts.own_connections = read.unwrap_or_default();
+        },
+    )),
+    all(Part::new(
+        "connections",
+        "`own` or `tracked`: with [forwarded connections](connections.md#for-hosts-that-forward)",
+        |parts, given| {
+            let known = CountedConnections::ALL.map(|value| (value.name(), value));
+            let read = (given.reader).choice(given.node, "value of connections", known);
+            parts.connections = read.unwrap_or_default();
+        },
+    )),
+    all(Part::new(
+        "names",
+        "map: `tls` with `until-known`, `pass` or `hold`; [`known`](dns-names.md#new-names) with `capacity` (1048576) \
+         and `for` (`24h`)",
+        |parts, given| {
+            (parts.until_known, parts.cached_names) = name_sections::read_settings(given);
+        },
+    )),
+    host(Part::new("buckets", "room for limits", |parts, given| {
+        let expected = "a map with store, capacity, when-full, scope";
+        given.map(expected, room::BUCKETS_FIELDS, &mut parts.buckets);
+    })),
+    host(Part::new(
+        "offenders",
+        "room for dropped sources",
+        |parts, given| {
+            given.map(
+                "a map with 'capacity'",
+                room::OFFENDERS_FIELDS,
+                &mut parts.offenders,
+            );
+        },
+    )),
+    host(Part::new(
+        "bans",
+        "room for banned sources",
+        |parts, given| {
+            parts.has_bans = true;
+            given.map("a map with 'capacity'", room::BANS_FIELDS, &mut parts.bans);
+        },
+    )),
+    host(Part::new(
+        "state",
+        "a file's name (nothing outlives the daemon)",
+        |parts, given| parts.state = settings::read_state(given),
+    )),
+    host(Part::new(
+        "metrics",
+        "map: `listen`, `hosts`",
+        |parts, given| {
+            given.map(
+                "a map with 'listen'",
+                listening::METRICS_FIELDS,
+                &mut parts.metrics,
+            );
+        },
+    )),
+    host(Part::new(
+        "page",
+        "`off`, `on` or map: `listen`, `hosts`, `beyond-loopback`",
+        |parts, given| listening::read_page(&mut parts.page, given),
+    )),
+    host(Part::new(
+        "control",
+        "map: `group` (only root may ask)",
+        |parts, given| {
+            given.map(
+                "a map with 'group'",
+                settings::CONTROL_FIELDS,
+                &mut parts.control,
+            );
+        },
+    )),
+    host(Part::new(
+        FLEET,
+        "map: `store`, `name`, `key-file` and more",
+        |parts, given| (parts.fleet, parts.fleet_keys) = fleet::read(given).unzip(),
+    )),
 ];
+
+/// Returns the sections that a node accepts from another.
+pub(super) fn of_all_nodes() -> Vec<&'static str> {
+    let sections = SECTIONS.iter();
+    let sections = sections.filter(|section| section.is_of_all_nodes);
+    sections.map(|section| section.field.name).collect()
+}
+
+fn joinable(name: &str) -> Joinable {
+    let mut sections = SECTIONS.iter();
+    let section = sections.find(|section| section.field.name == name);
+    section.map_or(Joinable::No, |section| section.joinable)
+}
 
 /// Reads a configuration's texts. If errors are reported, the result is `None` or invalid.
 pub(super) fn read(
@@ -133,268 +316,49 @@ pub(super) fn read(
     surroundings: &Surroundings<'_>,
     problems: &mut Problems,
 ) -> Option<Config> {
-    let root = texts.parse(&JOINED, problems)?;
-    let mut reader = Reader::of_texts(texts, problems);
-    let expected = format!("a map with the sections {}", SECTIONS.join(", "));
-    let fields = reader.fields(&root, &expected, &SECTIONS)?;
-    let directory = surroundings.directory;
-    let mut limits = match fields.get(LIMITS) {
-        Some(node) => section(&mut reader, node, directory, limits::read),
-        None => fields.is_missing(LIMITS).then(Limits::default),
-    }
-    .unwrap_or_else(Limits::unreadable);
-    read_selectors(&mut reader, &fields, directory, &mut limits);
-    let subscribers = fields
-        .get(SUBSCRIBERS)
-        .and_then(|node| section(&mut reader, node, directory, subscribers::read));
-    let problems_before = reader.problems().count();
-    let overrides = fields.get(OVERRIDES).and_then(|node| {
-        section(&mut reader, node, directory, |reader, node| {
-            overrides::read(reader, node, &mut limits, subscribers.as_ref())
-        })
-    });
-    let mut lists = lists(&mut reader, &fields, surroundings);
-    let ip_rep = sieves(&mut reader, &fields, directory);
-    let (dns_cookies, secrets) = fields
-        .get(DNS_COOKIES)
-        .and_then(|node| dns_cookies::read(&mut reader, node, directory))
-        .unzip();
-    let [exclude, block, never_ban] = [EXCLUDE, BLOCK, NEVER_BAN]
-        .map(|field| list_names::read_field(&mut reader, &fields, field, None));
-    let standing = (fields.get(STANDING)).map(|node| standing::read(&mut reader, node));
-    let of_limits = limits.iter();
-    let named = [&exclude, &block, &never_ban].into_iter();
-    named
-        .chain(standing.iter().map(|standing| &standing.proven))
-        .chain(of_limits.flat_map(|(_, limit)| [&limit.exclude_lists, &limit.block_lists]))
-        .for_each(|named| lists.add_written(named));
-    let (until_known, cached_names) = setting(&mut reader, &fields, NAMES, names_section::read);
-    let (fleet, keys) = fleet(&mut reader, &fields, directory).unzip();
-    let parts = assemble::Parts {
-        lists: &lists,
-        exclude,
-        block,
-        never_ban,
-        nat64: setting(&mut reader, &fields, NAT64, settings::read_nat64),
-        standing,
-        answers: (fields.get(ANSWERS)).map(|node| answers::read(&mut reader, node)),
-        dns_cookies,
-        zones: names(&mut reader, &fields, directory, ZONES),
-        server_names: names(&mut reader, &fields, directory, SERVER_NAMES),
-        public_suffixes: public_suffixes(&mut reader, &fields, directory),
-        limits,
-        overrides: overrides.unwrap_or_default(),
-        // Invalid overrides, and sections with a misspelt name, are missing from `overrides`.
-        overrides_known: reader.problems().count() == problems_before
-            && (fields.get(OVERRIDES).is_some() || fields.is_missing(OVERRIDES)),
-        subscribers: subscribers.unwrap_or_default(),
-        subscribers_missing: fields.is_missing(SUBSCRIBERS),
-        ip_rep: ip_rep.unwrap_or_else(IpRep::unreadable),
-        bans: fields.get(BANS).is_some(),
-        malformed: malformed(&mut reader, &fields),
-        own_connections: own_connections(&mut reader, &fields),
-        connections: connections(&mut reader, &fields),
-        until_known,
-        cached_names,
-        fleet_nodes: fleet.as_ref().map(|fleet| fleet.nodes),
-    };
-    let interfaces = setting(&mut reader, &fields, INTERFACES, settings::read_interfaces);
-    let mode = setting(&mut reader, &fields, MODE, settings::read_mode);
-    let buckets = setting(&mut reader, &fields, BUCKETS, buckets::read);
-    let offenders = setting(&mut reader, &fields, OFFENDERS, offenders::read);
-    let bans = setting(&mut reader, &fields, BANS, bans::read);
-    let state = state(&mut reader, &fields, directory);
-    let metrics = setting(&mut reader, &fields, METRICS, settings::read_metrics);
-    let page = setting(&mut reader, &fields, PAGE, page::read);
-    let control = setting(&mut reader, &fields, CONTROL, settings::read_control);
-    if fleet.is_some() || fields.is_missing(FLEET) {
+    let root = texts.parse(joinable, problems)?;
+    let mut parts = Parts::default();
+    let names = fields::names(SECTIONS);
+    let expected = format!("a map with the sections {}", names.join(", "));
+    let mut reader = Reader::new(texts, surroundings, problems);
+    let fields = fields::read(&mut reader, &root, &expected, SECTIONS, &mut parts)?;
+    add_written_lists(&mut parts);
+    if parts.fleet.is_some() || fields.is_missing(FLEET) {
         let limits = (&parts.limits, &parts.overrides.overrides);
-        fleet::check_limits(limits, fleet.as_ref(), buckets, problems);
+        fleet::check_shared(limits, parts.fleet.as_ref(), parts.buckets, problems);
     }
-    assemble::check_offenders_recorded(&parts.limits, offenders, problems);
-    assemble::check_scope(&parts.limits, buckets, problems);
-    let policy = assemble::policy(parts, surroundings, problems)?;
-    Some(Config {
-        files: problems.files_read().to_vec(),
-        interfaces,
-        mode,
-        buckets,
-        offenders,
-        bans,
-        state,
-        metrics,
-        page,
-        control,
-        names_key: fleet::names_key(fleet.as_ref().zip(keys), &policy),
-        fleet,
-        lists: lists.sources,
-        feeds: lists.feeds,
-        secrets,
-        policy,
-    })
+    assemble::config(parts, surroundings, problems)
 }
 
-fn lists<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    surroundings: &Surroundings<'_>,
-) -> lists::Lists {
-    let lists = match fields.get(LISTS) {
-        Some(node) => section(reader, node, surroundings.directory, |reader, node| {
-            lists::read(reader, node, surroundings)
-        }),
-        None => fields.is_missing(LISTS).then(lists::Lists::default),
-    };
-    lists.unwrap_or_else(lists::Lists::unreadable)
-}
-
-/// Reads the path of the file for debts; `None`: debts are not kept.
-fn state<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    directory: Option<&Path>,
-) -> Option<PathBuf> {
-    let node = fields.get(STATE)?;
-    settings::read_state(reader, node, directory)
-}
-
-/// Reads the fleet of the host, with its keys; `None`: the host is alone, or an error was reported.
-fn fleet<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    directory: Option<&Path>,
-) -> Option<(Fleet, Keys)> {
-    fleet::read(reader, fields.get(FLEET)?, directory)
-}
-
-/// Reads a section of names; `None`: absent.
-fn names<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    directory: Option<&Path>,
-    kind: owned_names::Kind,
-) -> Option<Vec<DnsName>> {
-    match fields.get(kind.section) {
-        Some(node) => Some(owned_names::read(reader, node, directory, kind)),
-        None => (!fields.is_missing(kind.section)).then(Vec::new),
+/// Reads the overrides, of limits and perhaps of subscribers.
+fn read_overrides<'n>(parts: &mut Parts, reader: &mut Reader<'n, '_>, fields: &Fields<'n>) {
+    parts.subscribers_missing = fields.is_missing(SUBSCRIBERS);
+    let problems_before = reader.problems().count();
+    if let Some((name, node)) = fields.find(OVERRIDES) {
+        let (limits, subscribers) = (&mut parts.limits, parts.subscribers.as_ref());
+        let mut given = Given {
+            reader,
+            name,
+            node,
+            fields,
+        };
+        let read =
+            given.inline_or_file(|reader, node| overrides::read(reader, node, limits, subscribers));
+        parts.overrides = read.unwrap_or_default();
     }
+    // Invalid overrides, and sections with a misspelt name, are missing from `overrides`.
+    parts.overrides_known =
+        reader.problems().count() == problems_before && !fields.is_misspelt(OVERRIDES);
 }
 
-fn public_suffixes<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    directory: Option<&Path>,
-) -> public_suffixes::Section {
-    match fields.get(PUBLIC_SUFFIXES) {
-        Some(node) => public_suffixes::read(reader, node, directory),
-        None if fields.is_missing(PUBLIC_SUFFIXES) => public_suffixes::Section::Missing,
-        None => public_suffixes::Section::Invalid,
-    }
-}
-
-/// Reads the section `ip-rep`; `None`: invalid.
-fn sieves<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    directory: Option<&Path>,
-) -> Option<IpRep> {
-    match fields.get(IP_REP) {
-        Some(node) => section(reader, node, directory, ip_rep::read),
-        None => fields.is_missing(IP_REP).then(IpRep::default),
-    }
-}
-
-/// Reads the limits of the section `selector`, if present.
-fn read_selectors<'n>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    directory: Option<&Path>,
-    limits: &mut Limits,
-) {
-    let Some(node) = fields.get(SELECTOR) else {
-        return;
-    };
-    let read = section(reader, node, directory, |reader, node| {
-        selector::read(reader, node, limits)
-    });
-    if read.is_none() {
-        limits.lack_some();
-    }
-}
-
-fn malformed<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> Action {
-    let node = fields.get(MALFORMED);
-    node.map_or(Action::Drop, |node| settings::read_malformed(reader, node))
-}
-
-/// Reads the treatment of connections that the host began.
-fn own_connections<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> OwnConnections {
-    let read = settings::read_own_connections;
-    setting(reader, fields, OWN_CONNECTIONS, read)
-}
-
-/// Reads the scope of limits on connections.
-fn connections<'n>(reader: &mut Reader<'n, '_>, fields: &Fields<'n>) -> CountedConnections {
-    setting(reader, fields, CONNECTIONS, settings::read_connections)
-}
-
-/// Reads an unstructured section, or returns its default.
-fn setting<'n, T: Default>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    name: &str,
-    read: impl FnOnce(&mut Reader<'n, '_>, &'n Node<'n>) -> T,
-) -> T {
-    let node = fields.get(name);
-    node.map(|node| read(reader, node)).unwrap_or_default()
-}
-
-/// Reads a section inline, or from a file that it names.
-fn section<'n, T>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    directory: Option<&Path>,
-    read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
-) -> Option<T> {
-    match &node.value {
-        Value::Text(name) if !name.is_empty() => {
-            let path = named_path(reader, node.at, name, directory)?;
-            named_file(reader, node, &path, read)
-        }
-        _ => read(reader, node),
-    }
-}
-
-fn named_file<'n, T>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    path: &Path,
-    read: impl for<'a, 'b> FnOnce(&mut Reader<'a, 'b>, &'a Node<'a>) -> Option<T>,
-) -> Option<T> {
-    reader.problems().record_file(path);
-    // Errors about the file as a whole are reported at its name's position.
-    let mut unreadable = |error: FileError| {
-        reader.error(node.at, format!("the file '{}' {error}", path.display()));
-        None
-    };
-    let text = match file::read(path) {
-        Ok(text) => text,
-        Err(error) => return unreadable(error),
-    };
-    match Node::parse(&text) {
-        Ok(Node {
-            value: Value::Null, ..
-        }) => unreadable(FileError::Empty),
-        Ok(root) => {
-            let problems = reader.problems();
-            let file = problems.open(&path.display().to_string());
-            read(&mut Reader::new(&text, file, problems), &root)
-        }
-        Err(error) => {
-            let problems = reader.problems();
-            let file = problems.open(&path.display().to_string());
-            problems.report(file, error.at, error.message);
-            None
-        }
+/// Adds a list for each field that has addresses in place of a list's name.
+fn add_written_lists(parts: &mut Parts) {
+    let standing = parts.standing.iter().map(|standing| &standing.proven);
+    let of_limits = parts.limits.iter();
+    let of_limits = of_limits.flat_map(|(_, limit)| [&limit.exclude_lists, &limit.block_lists]);
+    let named: [&ListNames; 3] = [&parts.exclude, &parts.block, &parts.never_ban];
+    let named = named.into_iter().chain(standing).chain(of_limits);
+    for names in named {
+        parts.lists.add_written(names);
     }
 }

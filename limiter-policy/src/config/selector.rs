@@ -4,15 +4,16 @@
 use limiter_common::limit::{Cost, IdFormat};
 
 use super::{
-    connections, dns_name, flat_metrics,
-    limit::{self, Definition, EXCLUDE, FieldPositions, HTTPS_PORT, IP_REP, METRICS},
+    connections, dns_match,
+    fields::{self, Field, Given},
+    limit::Definition,
+    limit_fields::{self, EXCLUDE, HTTPS_PORT, IP_REP, METRICS},
     limits::Limits,
     list_names,
     node::Node,
-    queue,
-    reader::{Fields, FirstPositions, Name, Reader},
+    reader::{FirstPositions, Name, Reader},
 };
-use crate::policy::{DnsName, Limit, Match, Mode, NamePattern, Rate};
+use crate::policy::{DnsName, Limit, Match, NamePattern, Rate};
 
 const SNI: &str = "sni";
 const ALIASES: &str = "aliases";
@@ -21,15 +22,28 @@ const RATE: &str = "rate";
 /// Traffic Server's names of the selector for all other names.
 const FALLBACKS: [&str; 2] = ["*", "default"];
 
-const FIELDS: [&str; 8] = [
-    SNI,
-    ALIASES,
-    connections::LIMIT,
-    RATE,
-    queue::FIELD,
-    METRICS,
-    IP_REP,
-    EXCLUDE,
+const FIELDS: &[Field<Definition>] = &[
+    Field::unlisted(SNI, |limit, given| {
+        if let Some(name) = given.text("a name, such as 'www.example.com', or '*'") {
+            name.clone_into(&mut limit.name);
+        }
+    }),
+    Field::part(ALIASES, ""),
+    Field::unlisted(connections::LIMIT, |limit, given| {
+        let mut most = 0;
+        given.whole(&mut most, 0..=connections::MOST);
+        // As in Traffic Server, 0 means no bound.
+        limit.rates = vec![rate(most)];
+    }),
+    Field::unlisted(RATE, refuse_rate),
+    Field::unlisted(connections::QUEUE, |limit, given| {
+        limit.queue = connections::read_queue(given, limit.mode);
+    }),
+    Field::unlisted(METRICS, limit_fields::read_metrics),
+    Field::unlisted(IP_REP, limit_fields::read_sieve),
+    Field::unlisted(EXCLUDE, |limit, given| {
+        limit.exclude_lists = list_names::read(given, Some(&limit.limit.name));
+    }),
 ];
 
 /// Reads the list of selectors, and adds one limit for each.
@@ -42,37 +56,37 @@ pub(super) fn read<'n>(
     let mut names = FirstPositions::default();
     let several = items.len() > 1;
     for item in items {
-        let Some(fields) = reader.fields(item, "a map with 'sni' and 'limit'", &FIELDS) else {
-            limits.lack_some();
-            continue;
-        };
-        let Some(sni) = fields.get(SNI) else {
-            if fields.is_missing(SNI) {
-                let message = "needs 'sni', the name that clients ask for, or '*' for all others";
-                reader.error(item.at, message);
-            }
-            limits.lack_some();
-            continue;
-        };
-        let Some(text) = reader.text(sni, "a name, such as 'www.example.com', or '*'") else {
-            limits.lack_some();
-            continue;
-        };
-        let name = Name { text, at: sni.at };
-        let limit = read_one(reader, &fields, name, sni, several, &mut names);
-        limits.add(reader, name, limit);
+        match read_one(reader, item, several, &mut names) {
+            Some((name, limit)) => limits.add(reader, name, limit),
+            None => limits.lack_some(),
+        }
     }
     Some(())
 }
 
+/// Reads a selector, with its name; `None`: it has no name.
 fn read_one<'n>(
     reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    name: Name<'n>,
-    sni: &'n Node<'n>,
+    item: &'n Node<'n>,
     several: bool,
     names: &mut FirstPositions<DnsName>,
-) -> Option<Definition> {
+) -> Option<(Name<'n>, Option<Definition>)> {
+    let limit = Limit::with_name("", IdFormat::Total, Cost::Connections);
+    let mut limit = Definition::new(limit, reader.position(item.at), vec![rate(0)]);
+    let expected = "a map with 'sni' and 'limit'";
+    let fields = fields::read(reader, item, expected, FIELDS, &mut limit)?;
+    let Some(sni) = fields.get(SNI) else {
+        if fields.is_missing(SNI) {
+            let message = "needs 'sni', the name that clients ask for, or '*' for all others";
+            reader.error(item.at, message);
+        }
+        return None;
+    };
+    let name = Name {
+        text: reader.scalar(sni).filter(|_| !limit.name.is_empty())?,
+        at: sni.at,
+    };
+    limit.position = reader.position(name.at);
     let is_fallback = FALLBACKS.contains(&name.text);
     let of_sni = (!is_fallback).then_some(sni);
     let aliases = fields.get(ALIASES);
@@ -82,7 +96,7 @@ fn read_one<'n>(
     let mut is_right = true;
     for node in written {
         let expected = "a name, such as 'www.example.com'";
-        let one: Option<DnsName> = dns_name::read(reader, node, expected);
+        let one: Option<DnsName> = dns_match::read_name(reader, node, expected);
         let is_first = one.as_ref().is_some_and(|one| {
             names.is_first(reader, one.clone(), node.at, || format!("name '{one}'"))
         });
@@ -97,47 +111,26 @@ fn read_one<'n>(
         patterns = vec![DnsName::default().pattern_below()];
     }
     patterns.sort_unstable();
-    if let Some((field, node)) = fields.find(RATE)
-        && reader.whole(node, RATE, 0..=u64::MAX) != Some(0)
-    {
+    limit.matching = Match {
+        protocols: vec![Match::TCP],
+        destination_ports: vec![HTTPS_PORT..=HTTPS_PORT],
+        server_names: patterns,
+        // A single selector covers all names.
+        otherwise: is_fallback && several,
+        ..Match::default()
+    };
+    Some((name, is_right.then_some(limit)))
+}
+
+/// Returns the rate for a number of connections; 0: no bound, as in Traffic Server.
+fn rate(most: u64) -> Rate {
+    Rate::of_connections(if most == 0 { connections::MOST } else { most })
+}
+
+fn refuse_rate(_: &mut Definition, given: &mut Given<'_, '_, '_>) {
+    if given.reader.whole(given.node, RATE, 0..=u64::MAX) != Some(0) {
         let message = "'rate' is not for connections by name: give a second limit, of cost handshakes, to \
                        their port";
-        reader.error(field.at, message);
+        given.reader.error(given.name.at, message);
     }
-    let metrics = fields.get(METRICS);
-    let metrics = metrics.and_then(|node| flat_metrics::read(reader, name, node));
-    // As in Traffic Server, an absent limit or 0 means no bound.
-    let most = match fields.get(connections::LIMIT) {
-        Some(node) => reader.whole(node, connections::LIMIT, 0..=connections::MOST)?,
-        None => 0,
-    };
-    let most = if most == 0 { connections::MOST } else { most };
-    let mode = Mode::default();
-    let (metrics, of_metrics) = metrics.unzip();
-    let (ip_rep, of_ip_rep) = limit::read_sieve(reader, fields).unzip();
-    let limit = Limit {
-        matching: Match {
-            protocols: vec![Match::TCP],
-            destination_ports: vec![HTTPS_PORT..=HTTPS_PORT],
-            server_names: patterns,
-            // A single selector covers all names.
-            otherwise: is_fallback && several,
-            ..Match::default()
-        },
-        queue: queue::read(reader, fields, mode),
-        ip_rep,
-        metrics,
-        mode,
-        ..Limit::with_name(name.text, IdFormat::Total, Cost::Connections)
-    };
-    let rates = vec![Rate::of_connections(most)];
-    is_right.then_some(Definition {
-        fields: FieldPositions {
-            ip_rep: of_ip_rep,
-            metrics: of_metrics,
-            ..FieldPositions::default()
-        },
-        exclude_lists: list_names::read_field(reader, fields, EXCLUDE, Some(name.text)),
-        ..Definition::new(limit, reader.position(name.at), rates)
-    })
 }

@@ -1,41 +1,24 @@
-//! The section `standing`: the rules for sources' standing.
+//! The sections `standing` and `dns-cookies`: the rules for sources' standing, and the cookies that prove sources.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, path::PathBuf};
 
 use limiter_common::standing::Settings;
 
 use super::{
-    duration, length,
+    fields::{self, Field, Given},
     list_names::{self, ListNames},
-    node::Node,
-    reader::{Fields, FirstPositions, Reader},
+    reader::{Fields, Reader},
 };
 use crate::{
-    policy::{Proof, Retry, StandingSettings, Visits},
+    policy::{DnsCookies, Proof, Retry, StandingSettings, Visits},
+    secrets::{self, Secrets},
     text,
 };
 
-const CAPACITY: &str = "capacity";
-const IPV6_PREFIX: &str = "ipv6-prefix";
 const REMEMBER: &str = "remember";
-const FRESH_FOR: &str = "fresh-for";
 const VISITS: &str = "visits";
-const RETRY: &str = "retry";
 const PROVEN_BY: &str = "proven-by";
 const PROVEN: &str = "proven";
-
-const FIELDS: [&str; 8] = [
-    CAPACITY,
-    IPV6_PREFIX,
-    REMEMBER,
-    FRESH_FOR,
-    VISITS,
-    RETRY,
-    PROVEN_BY,
-    PROVEN,
-];
-
-const COUNT: &str = "count";
 const APART: &str = "apart";
 const AFTER: &str = "after";
 const WITHIN: &str = "within";
@@ -81,91 +64,107 @@ impl Section {
     }
 }
 
-pub(super) fn read<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Section {
+pub(super) const FIELDS: &[Field<Section>] = &[
+    Field::new(
+        "capacity",
+        "sources known at once, 1024 to 16777216 (1000000)",
+        |section, given| given.whole(&mut section.settings.capacity, CAPACITIES),
+    ),
+    Field::new(
+        "ipv6-prefix",
+        "leading bits of an IPv6 address that are one source, 16 to 64 (64)",
+        |section, given| given.whole(&mut section.settings.ipv6_prefix, PREFIXES),
+    ),
+    Field::new(
+        REMEMBER,
+        "how long after its last visit, 1m to 8760h (30d)",
+        |section, given| given.duration(&mut section.settings.remember_ns, &REMEMBER_NS),
+    ),
+    Field::new(
+        "fresh-for",
+        "a source that became familiar or proven less than this before a \
+         [shortage](known-clients.md#the-five-standings) is fresh in it; 1m to 8760h (1h)",
+        |section, given| given.duration(&mut section.settings.fresh_for_ns, &FRESH_NS),
+    ),
+    Field::new(
+        VISITS,
+        "map: `count`, 1 to 15, and `apart`, 2s to 8760h and below `remember` (`{count: 3, apart: 1m}`); or `off`: \
+         no source becomes familiar",
+        read_visits,
+    )
+    .then(check_remembered),
+    Field::new(
+        "retry",
+        "map: `after` and `within`, 50ms to 12s: how soon and how late a second try counts \
+         (`{after: 200ms, within: 10s}`)",
+        read_retry,
+    ),
+    Field::new(
+        PROVEN_BY,
+        "`handshake`, `list`, or both (both)",
+        read_proofs,
+    ),
+    Field::new(
+        PROVEN,
+        "names of lists; needs `list` in `proven-by`",
+        |section, given| {
+            section.proven = list_names::read(given, None);
+            if !section.settings.proven_by.contains(&Proof::List) {
+                let message = format!(
+                    "'{PROVEN}' has no effect: add '{}' to '{PROVEN_BY}'",
+                    Proof::List.name()
+                );
+                given.reader.error(given.name.at, message);
+            }
+        },
+    ),
+];
+
+pub(super) fn read(given: &mut Given<'_, '_, '_>) -> Section {
     let mut section = Section::default();
-    let expected = format!("a map with {}", FIELDS.join(", "));
-    let Some(fields) = reader.fields(node, &expected, &FIELDS) else {
-        return section;
-    };
-    let settings = &mut section.settings;
-    if let Some(capacity) = whole(reader, &fields, CAPACITY, CAPACITIES) {
-        settings.capacity = capacity;
-    }
-    if let Some(length) = whole(reader, &fields, IPV6_PREFIX, PREFIXES) {
-        settings.ipv6_prefix = length;
-    }
-    let remember = length::read(reader, &fields, REMEMBER, &REMEMBER_NS, duration::parse);
-    settings.remember_ns = remember.unwrap_or(settings.remember_ns);
-    let fresh_for = length::read(reader, &fields, FRESH_FOR, &FRESH_NS, duration::parse);
-    settings.fresh_for_ns = fresh_for.unwrap_or(settings.fresh_for_ns);
-    if let Some(node) = fields.get(VISITS) {
-        settings.visits = read_visits(reader, node, settings.remember_ns);
-    } else {
-        check_remembered(reader, &fields, settings);
-    }
-    if let Some(node) = fields.get(RETRY) {
-        settings.retry = read_retry(reader, node);
-    }
-    if let Some(node) = fields.get(PROVEN_BY) {
-        settings.proven_by = read_proofs(reader, node);
-    }
-    section.proven = list_names::read_field(reader, &fields, PROVEN, None);
-    if let Some((name, _)) = fields.find(PROVEN)
-        && !section.settings.proven_by.contains(&Proof::List)
-    {
-        let message = format!(
-            "'{PROVEN}' has no effect: add '{}' to '{PROVEN_BY}'",
-            Proof::List.name()
-        );
-        reader.error(name.at, message);
-    }
+    let names = fields::names(FIELDS).join(", ");
+    given.map(&format!("a map with {names}"), FIELDS, &mut section);
     section
 }
 
-/// Reads a whole number, if the field is present.
-fn whole<'n, T: TryFrom<u64>>(
-    reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
-    name: &str,
-    range: RangeInclusive<u64>,
-) -> Option<T> {
-    let number = reader.whole(fields.get(name)?, name, range)?;
-    T::try_from(number).ok()
-}
+const VISIT_FIELDS: &[Field<Visits>] = &[
+    Field::unlisted("count", |visits, given| {
+        given.whole(&mut visits.count, OCCASIONS);
+    }),
+    Field::unlisted(APART, |visits, given| {
+        given.duration(&mut visits.apart_ns, &APART_NS);
+    }),
+];
 
-/// Reads the condition for familiar sources; `None`: never.
-fn read_visits<'n>(
-    reader: &mut Reader<'n, '_>,
-    node: &'n Node<'n>,
-    remember_ns: u64,
-) -> Option<Visits> {
+/// Reads the condition for familiar sources.
+fn read_visits(section: &mut Section, given: &mut Given<'_, '_, '_>) {
     const EXPECTED: &str = "a map, such as {count: 3, apart: 1m}, or 'off'";
-    if reader.scalar(node) == Some("off") {
-        return None;
+    let settings = &mut section.settings;
+    if given.reader.scalar(given.node) == Some("off") {
+        settings.visits = None;
+        return;
     }
-    let mut visits = StandingSettings::default().visits?;
-    let fields = reader.fields(node, EXPECTED, &[COUNT, APART])?;
-    if let Some(count) = whole(reader, &fields, COUNT, OCCASIONS) {
-        visits.count = count;
-    }
-    if let Some(apart_ns) = length::read(reader, &fields, APART, &APART_NS, duration::parse) {
-        visits.apart_ns = apart_ns;
-    }
+    let (Some(visits), remember_ns) = (&mut settings.visits, settings.remember_ns) else {
+        return;
+    };
+    let Some(fields) = given.map(EXPECTED, VISIT_FIELDS, visits) else {
+        return;
+    };
     if visits.apart_ns >= remember_ns {
-        let at = fields.get(APART).unwrap_or(node).at;
+        let at = fields.get(APART).unwrap_or(given.node).at;
         let (apart, remember) = (text::period(visits.apart_ns), text::period(remember_ns));
         let message = format!(
             "invalid {APART} '{apart}', must be below '{REMEMBER}', {remember}: a source would be \
              forgotten before its second visit"
         );
-        reader.error(at, message);
+        given.reader.error(at, message);
     }
-    Some(visits)
 }
 
 /// Reports that sources are forgotten before their second visit, if the file says nothing about visits.
-fn check_remembered(reader: &mut Reader<'_, '_>, fields: &Fields<'_>, settings: &StandingSettings) {
-    if let Some(node) = fields.get(REMEMBER)
+fn check_remembered(section: &mut Section, reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
+    let settings = &section.settings;
+    if let (Some(node), None) = (fields.get(REMEMBER), fields.get(VISITS))
         && let Some(visits) = settings.visits
         && visits.apart_ns >= settings.remember_ns
     {
@@ -181,16 +180,21 @@ fn check_remembered(reader: &mut Reader<'_, '_>, fields: &Fields<'_>, settings: 
     }
 }
 
-fn read_retry<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Retry {
+const RETRY_FIELDS: &[Field<Retry>] = &[
+    Field::unlisted(AFTER, |retry, given| {
+        given.duration(&mut retry.after_ns, &RETRY_NS);
+    }),
+    Field::unlisted(WITHIN, |retry, given| {
+        given.duration(&mut retry.within_ns, &RETRY_NS);
+    }),
+];
+
+fn read_retry(section: &mut Section, given: &mut Given<'_, '_, '_>) {
     const EXPECTED: &str = "a map, such as {after: 200ms, within: 10s}";
-    let mut retry = StandingSettings::default().retry;
-    let Some(fields) = reader.fields(node, EXPECTED, &[AFTER, WITHIN]) else {
-        return retry;
+    let retry = &mut section.settings.retry;
+    let Some(fields) = given.map(EXPECTED, RETRY_FIELDS, retry) else {
+        return;
     };
-    let after_ns = length::read(reader, &fields, AFTER, &RETRY_NS, duration::parse);
-    let within_ns = length::read(reader, &fields, WITHIN, &RETRY_NS, duration::parse);
-    retry.after_ns = after_ns.unwrap_or(retry.after_ns);
-    retry.within_ns = within_ns.unwrap_or(retry.within_ns);
     if retry.after_ns >= retry.within_ns {
         let (after, within) = (text::period(retry.after_ns), text::period(retry.within_ns));
         let (at, message) = match fields.get(AFTER) {
@@ -199,30 +203,72 @@ fn read_retry<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Retry {
                 format!("invalid {AFTER} '{after}', must be below '{WITHIN}', {within}"),
             ),
             None => (
-                fields.get(WITHIN).unwrap_or(node).at,
+                fields.get(WITHIN).unwrap_or(given.node).at,
                 format!("invalid {WITHIN} '{within}', must be above '{AFTER}', {after}"),
             ),
         };
-        reader.error(at, message);
+        given.reader.error(at, message);
     }
-    retry
 }
 
 /// Reads the accepted proofs of a source, in a fixed order.
-fn read_proofs<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Vec<Proof> {
-    let known = Proof::ALL.map(|proof| (proof.name(), proof));
-    let mut given = Vec::new();
-    let mut seen = FirstPositions::default();
-    for item in reader.one_or_more(node, "proofs") {
-        if let Some(proof) = reader.choice(item, "proof", known)
-            && seen.is_first(reader, proof.name(), item.at, || {
-                format!("proof '{}'", proof.name())
-            })
-        {
-            given.push(proof);
+fn read_proofs(section: &mut Section, given: &mut Given<'_, '_, '_>) {
+    let known = Proof::ALL.map(|proof| (proof.name(), proof.name()));
+    let proofs = given.list(
+        "proofs",
+        |reader, item| reader.choice(item, "proof", known),
+        |_, proof| format!("proof '{proof}'"),
+    );
+    // Without a valid proof, all are accepted: an error must cause no further ones.
+    let mut accepted = Proof::ALL.to_vec();
+    accepted.retain(|proof| proofs.is_empty() || proofs.contains(&proof.name()));
+    section.settings.proven_by = accepted;
+}
+
+const SECRET_FILE: &str = "secret-file";
+const PORT: &str = "port";
+
+/// The section as the file has it.
+struct CookieSection {
+    port: u16,
+    secrets: Option<(PathBuf, Secrets)>,
+}
+
+/// The fields of the section, in one line of the manual.
+const COOKIE_FIELDS: &[Field<CookieSection>] = &[
+    Field::unlisted(SECRET_FILE, |section, given| {
+        section.secrets = read_secrets(given);
+    }),
+    Field::unlisted(PORT, |section, given| {
+        given.whole(&mut section.port, 1..=u16::MAX.into());
+    }),
+];
+
+/// Reads `dns-cookies`, and the secrets in the file that it names.
+pub(super) fn read_cookies(given: &mut Given<'_, '_, '_>) -> Option<(DnsCookies, Secrets)> {
+    let mut section = CookieSection {
+        port: DnsCookies::DEFAULT_PORT,
+        secrets: None,
+    };
+    let expected = format!("a map with '{SECRET_FILE}' and '{PORT}'");
+    let fields = given.map(&expected, COOKIE_FIELDS, &mut section)?;
+    if fields.is_missing(SECRET_FILE) {
+        given.error(format!(
+            "needs '{SECRET_FILE}', the file with the DNS server's secrets"
+        ));
+    }
+    let CookieSection { port, secrets } = section;
+    secrets.map(|(secret_file, secrets)| (DnsCookies { secret_file, port }, secrets))
+}
+
+fn read_secrets(given: &mut Given<'_, '_, '_>) -> Option<(PathBuf, Secrets)> {
+    let name = given.text("a file's name")?;
+    let path = given.reader.named_path(given.node.at, name)?;
+    match secrets::read(&path) {
+        Ok(secrets) => Some((path, secrets)),
+        Err(error) => {
+            given.error(format!("the file '{}' {error}", path.display()));
+            None
         }
     }
-    let mut proofs = Proof::ALL.to_vec();
-    proofs.retain(|proof| given.contains(proof));
-    proofs
 }

@@ -2,11 +2,7 @@
 
 use limiter_common::{limit::Cost, strategy::Strategy};
 
-use super::{
-    nearest,
-    node::Node,
-    reader::{Fields, Reader},
-};
+use super::{nearest, node::Node, reader::Reader};
 
 pub(super) const FIELD: &str = "strategy";
 
@@ -16,16 +12,12 @@ const ELASTIC: &str = "elastic";
 /// The ending of the Python library's class names.
 const CLASS_ENDING: &str = "ratelimiter";
 
-/// Reads the strategy, or returns the default; `None`: invalid, and already reported. An unknown `cost`
-/// (`None`) is not checked.
+/// Reads the strategy; `None`: invalid, and already reported. An unknown `cost` (`None`) is not checked.
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
-    fields: &Fields<'n>,
+    node: &'n Node<'n>,
     cost: Option<Cost>,
 ) -> Option<Strategy> {
-    let Some(node) = fields.get(FIELD) else {
-        return Some(Strategy::default());
-    };
     let strategy = read_name(reader, node)?;
     if cost == Some(Cost::Bytes)
         && let Some(why) = strategy.why_no_bytes()
@@ -36,15 +28,6 @@ pub(super) fn read<'n>(
         return None;
     }
     Some(strategy)
-}
-
-/// Reports a strategy in an override, which cannot have one.
-pub(super) fn refuse_in_override(reader: &mut Reader<'_, '_>, fields: &Fields<'_>) {
-    if let Some((name, _)) = fields.find(FIELD) {
-        let message =
-            format!("'{FIELD}' belongs to the limit: an override changes only its numbers");
-        reader.error(name.at, message);
-    }
 }
 
 fn read_name<'n>(reader: &mut Reader<'n, '_>, node: &'n Node<'n>) -> Option<Strategy> {

@@ -7,7 +7,6 @@ mod bounds;
 mod coverage;
 mod feed;
 mod findings;
-mod format;
 mod read;
 mod record;
 mod report;
@@ -19,12 +18,11 @@ use std::collections::BTreeMap;
 pub use self::{
     bounds::{Baseline, Bounds, Change, Excess},
     coverage::Coverage,
-    feed::{Content, MOST_PREFIXES, ParseError, parse},
+    feed::{BadLine, Content, Format, MOST_PREFIXES, ParseError, parse},
     findings::{Extent, Extents, Findings, LimitFinding, ListFinding, UseFinding},
-    format::Format,
     read::{FeedError, ReadContext, Refusal, read},
     record::ListRecord,
-    report::{BadLine, Feed, FeedReport},
+    report::{Feed, FeedReport},
     source::{ListSource, WhenStale},
     status::{FeedStatus, ListState, ListStatus},
 };

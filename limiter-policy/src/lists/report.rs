@@ -6,17 +6,12 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{bounds::Baseline, coverage::Coverage, format::Format};
+use super::{
+    bounds::Baseline,
+    coverage::Coverage,
+    feed::{BadLine, Format},
+};
 use crate::text;
-
-/// An unreadable line of a feed file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BadLine {
-    /// The line, counted from 1.
-    pub line: u64,
-    /// The error, on one line.
-    pub message: String,
-}
 
 /// The report of reading a feed file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

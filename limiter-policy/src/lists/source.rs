@@ -29,6 +29,20 @@ pub struct ListSource {
 }
 
 impl ListSource {
+    /// Returns a list without files.
+    #[must_use]
+    pub fn of_cidr(name: String, cidr: Vec<IpNet>) -> Self {
+        Self {
+            name,
+            cidr,
+            files: Vec::new(),
+            format: Format::default(),
+            max_age_ns: None,
+            when_stale: WhenStale::default(),
+            bounds: Bounds::default(),
+        }
+    }
+
     /// Returns the list at a time, with the content of its files. Leaves out stale files if configured.
     #[must_use]
     pub fn list(&self, feeds: &[Feed], now: Timestamp) -> List {

@@ -1,14 +1,12 @@
 //! The policy: a whole configuration of limits, validated and interned.
 
-mod answering;
 mod answers;
 pub mod automatic;
 mod automatic_ban;
 pub mod bans;
-mod cached_names;
 mod compile;
+mod connections;
 mod counted;
-mod counted_connections;
 mod deny;
 pub mod diff;
 mod digest;
@@ -19,27 +17,25 @@ mod embedded;
 mod exempt;
 mod forgeable;
 mod icmp_types;
+mod in_use;
 mod key_id;
 mod limit;
 mod list;
 mod listing;
 mod matching;
+mod name_settings;
 mod names;
 mod overridden_name;
 mod override_id;
-mod own_connections;
 mod parts;
 mod public_suffix;
 mod question;
-mod queue;
 mod redundant_limit;
-mod requested_name;
 pub mod serial;
 pub mod shared_limits;
 mod sieve;
 mod standing;
 mod units;
-mod until_known;
 mod uses;
 
 use std::{collections::BTreeMap, net::IpAddr};
@@ -54,12 +50,11 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     answers::AnswerRates,
     automatic_ban::{AutomaticBan, BanMode, BanOnly, Escalation},
-    cached_names::CachedNames,
     compile::{
         CompileError, CompiledPolicy, KeyShares, MOST_KEYS, NameTable, ServerNames,
         server_names_by_number, zones_by_number,
     },
-    counted_connections::CountedConnections,
+    connections::{CountedConnections, OwnConnections, Queue},
     deny::Deny,
     digest::digest,
     dns_cookies::DnsCookies,
@@ -73,23 +68,20 @@ pub use self::{
     list::List,
     listing::{BanExemption, Listing},
     matching::{Fragments, Match, PortRange, TcpFlags},
+    name_settings::{CachedNames, UntilKnown},
     names::{Names, TooManyNames},
     overridden_name::{InvalidOverriddenName, OverriddenName},
     override_id::{OverrideId, SubscriberNumber},
-    own_connections::OwnConnections,
     parts::{configured_name, part_name},
     public_suffix::{DomainLabels, InvalidSuffixRule, SuffixKind, SuffixRule, rule_in_line},
-    question::{HashedName, Question, QuestionNames, QuestionText, hashed_names},
-    queue::Queue,
+    question::{HashedName, Question, QuestionNames, QuestionText, RequestedName, hashed_names},
     redundant_limit::RedundantLimit,
-    requested_name::RequestedName,
     sieve::{InvalidPercentage, Percentage, PermaBlock, PressureOf, Sieve, SieveSizes, SieveUse},
     standing::{
         ExhaustibleLimit, FORGED_SOURCES, Proof, Reserve, ReserveSize, Retry, SourceBound,
         StandingSettings, Step, Visits,
     },
     units::{TooManyUnits, Units},
-    until_known::UntilKnown,
     uses::{ListUse, Overlap, Purpose},
 };
 pub(crate) use self::{embedded::NAT64_LENGTHS, limit::most_bits, overridden_name::key_part};

@@ -124,12 +124,7 @@ mod tests {
             comment: comment.map(ToOwned::to_owned),
         };
         Limit {
-            name: "Web".to_owned(),
             id: LimitId(32),
-            id_format: IdFormat::IpAddress,
-            per_name: None,
-            cost: Cost::Packets,
-            strategy: Strategy::Gcra,
             matching: Match {
                 protocols: vec![6],
                 source_ports: vec![],
@@ -188,17 +183,13 @@ mod tests {
                 other("7.", None),
                 other("7:a.example TXT", Some("it")),
             ],
-            exclude: vec![],
             block: vec!["us".to_owned()],
-            ip_rep: None,
-            ceiling: None,
-            fleet_nodes: None,
             queue: Some(Queue {
                 size: 1000,
                 max_age_ns: 30,
             }),
             group: Some("front".to_owned()),
-            metrics: None,
+            ..Limit::with_name("Web", IdFormat::IpAddress, Cost::Packets)
         }
     }
 

@@ -234,13 +234,13 @@ fn whose_budget_it_is() {
     check(&own("ipv6RangeCIDR", sites), &[]);
     check(
         &own("ipv4RangeCIDR", sites),
-        &["3:23: 'site-after' is for IPv6 ranges, but id ipv4RangeCIDR sees only IPv4"],
+        &["3:11: 'site-after' is for IPv6 ranges, but id ipv4RangeCIDR sees only IPv4"],
     );
     let ranges = "{range-after: 4, after: 9, within: 10s, for: 10m}";
     check(&own("ipv6RangeCIDR", ranges), &[]);
     check(
         &own("ipv4RangeCIDR", ranges),
-        &["3:24: 'range-after' is for IPv6 ranges, but id ipv4RangeCIDR sees only IPv4"],
+        &["3:11: 'range-after' is for IPv6 ranges, but id ipv4RangeCIDR sees only IPv4"],
     );
 }
 

@@ -283,7 +283,7 @@ fn otherwise() {
     check(
         "limits: {PacketsPerIPAddress: {rate: 5/s, burst: 5, otherwise: true}}",
         &[
-            "1:64: 'otherwise' is not for PacketsPerIPAddress, a built-in limit with id ipAddress and cost \
+            "1:53: 'otherwise' is not for PacketsPerIPAddress, a built-in limit with id ipAddress and cost \
            packets: use another name",
         ],
     );

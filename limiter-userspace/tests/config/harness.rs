@@ -8,13 +8,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use limiter_common::{
-    limit::{BUILT_IN, LimitId},
-    strategy::Strategy,
-};
+use limiter_common::limit::{BUILT_IN, LimitId};
 use limiter_policy::{
     config::{self, Config, Diagnostics},
-    policy::{Limit, Match, Mode, Override, OverrideId, Policy, Rate},
+    policy::{Limit, Override, OverrideId, Policy, Rate},
 };
 
 /// A limit for files that test something else.
@@ -52,6 +49,15 @@ pub(super) fn load(files: &[(&str, &[u8])]) -> Result<Config, Vec<String>> {
         config
     });
     loaded.map_err(lines)
+}
+
+/// Returns the names in a table of the manual, as an error lists them.
+#[expect(clippy::unwrap_used, reason = "the tests' tables exist")]
+pub(super) fn fields_of(heading: &str) -> String {
+    let tables = config::field_tables();
+    let table = tables.iter().find(|table| table.heading == heading);
+    let names = table.unwrap().rows.iter().map(|(name, _)| *name);
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// Loads a file without errors; returns its policy.
@@ -121,30 +127,7 @@ pub(super) const SECOND: u64 = 1_000_000_000;
 #[expect(clippy::unwrap_used, reason = "the tests' ids are right")]
 pub(super) fn built_in(id: u16) -> Limit {
     let limit = BUILT_IN.iter().find(|limit| limit.id == LimitId(id));
-    let limit = limit.unwrap();
-    Limit {
-        name: limit.name.to_owned(),
-        id: limit.id,
-        id_format: limit.id_format,
-        per_name: None,
-        cost: limit.cost,
-        strategy: Strategy::Gcra,
-        matching: Match::default(),
-        mode: Mode::Enforce,
-        reserve: None,
-        deny: None,
-        ban: None,
-        default: None,
-        overrides: vec![],
-        exclude: vec![],
-        block: vec![],
-        ip_rep: None,
-        queue: None,
-        group: None,
-        ceiling: None,
-        fleet_nodes: None,
-        metrics: None,
-    }
+    Limit::of_built_in(limit.unwrap(), None)
 }
 
 /// Checks a file's errors, without the file's name.

@@ -61,7 +61,7 @@ fn overrides_as_a_map() {
             "9:3: missing field 'burst'",
             "9:3: invalid id '2001:db8:1::5/48', must have no host bits set, did you mean \
              '2001:db8:1::/48'?",
-            "10:66: unknown field 'ids', must be one of burst, count, period, rate, limit",
+            "10:66: unknown field 'ids', must be one of burst, count, period, rate",
         ],
     );
 }

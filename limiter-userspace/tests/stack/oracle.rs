@@ -9,13 +9,12 @@ use limiter_common::{
     limit::{Cost, IdFormat, LimitId},
     packet::{Facts, Transport, parse},
     reason::Reason,
-    strategy::Strategy,
 };
 use limiter_datapath::{
     kernel::possible_cpus,
     native::{BytesFrame, MemoryBuckets, decide_once},
 };
-use limiter_policy::policy::{CompiledPolicy, Limit, Match, Mode, Policy, Rate, TcpFlags};
+use limiter_policy::policy::{CompiledPolicy, Limit, Match, Policy, Rate, TcpFlags};
 use testbed::{Delivery, SocketKind};
 
 use crate::{
@@ -259,27 +258,10 @@ fn limits_on(delivery: &Delivery) -> Vec<Limit> {
     (32..)
         .zip(matches)
         .map(|(id, matching)| Limit {
-            name: format!("Limit{id}"),
             id: LimitId(id),
-            id_format: IdFormat::IpAddress,
-            per_name: None,
-            cost: Cost::Packets,
-            strategy: Strategy::Gcra,
             matching,
-            mode: Mode::Enforce,
-            reserve: None,
-            deny: None,
-            ban: None,
             default: Some(PLENTY),
-            overrides: Vec::new(),
-            exclude: Vec::new(),
-            block: Vec::new(),
-            ip_rep: None,
-            queue: None,
-            group: None,
-            ceiling: None,
-            fleet_nodes: None,
-            metrics: None,
+            ..Limit::with_name(&format!("Limit{id}"), IdFormat::IpAddress, Cost::Packets)
         })
         .collect()
 }

@@ -212,18 +212,15 @@ impl LimitInput {
             .iter()
             .filter_map(|(network, rate)| Some((network.id(id_format)?, rate.rate(strategy))))
             .collect();
+        let cost = match self.cost {
+            CostInput::Packets => Cost::Packets,
+            // No configuration has a moving window of bytes.
+            CostInput::Bytes if strategy.why_no_bytes().is_some() => Cost::Packets,
+            CostInput::Bytes => Cost::Bytes,
+            CostInput::NewConnections => Cost::NewConnections,
+        };
         Limit {
-            name: format!("Limit{}", id.0),
             id,
-            id_format,
-            per_name: None,
-            cost: match self.cost {
-                CostInput::Packets => Cost::Packets,
-                // No configuration has a moving window of bytes.
-                CostInput::Bytes if strategy.why_no_bytes().is_some() => Cost::Packets,
-                CostInput::Bytes => Cost::Bytes,
-                CostInput::NewConnections => Cost::NewConnections,
-            },
             strategy,
             matching: self.matching.matching(),
             mode: match self.mode {
@@ -231,10 +228,6 @@ impl LimitInput {
                 ModeInput::Observe => Mode::Observe,
                 ModeInput::Off => Mode::Off,
             },
-            reserve: None,
-            deny: None,
-            ban: None,
-            group: None,
             default: self.default.map(|rate| rate.rate(strategy)),
             overrides: overrides
                 .into_iter()
@@ -244,13 +237,7 @@ impl LimitInput {
                     comment: None,
                 })
                 .collect(),
-            exclude: Vec::new(),
-            block: Vec::new(),
-            queue: None,
-            ip_rep: None,
-            ceiling: None,
-            fleet_nodes: None,
-            metrics: None,
+            ..Limit::with_name(&format!("Limit{}", id.0), id_format, cost)
         }
     }
 }

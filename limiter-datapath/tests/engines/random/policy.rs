@@ -184,27 +184,16 @@ fn limit() -> impl Strategy<Value = Limit> {
                 }
                 let matching = by_one_name(id_format, name_kind, matching);
                 countable(Limit {
-                    name: String::new(),
-                    id: LimitId(0),
-                    id_format,
                     per_name,
-                    cost,
                     strategy,
                     matching,
                     mode,
                     reserve,
                     deny,
-                    ban: None,
                     default,
                     overrides,
-                    exclude: vec![],
-                    block: vec![],
-                    ip_rep: None,
-                    queue: None,
-                    group: None,
                     ceiling,
-                    fleet_nodes: None,
-                    metrics: None,
+                    ..Limit::with_name("", id_format, cost)
                 })
             },
         )

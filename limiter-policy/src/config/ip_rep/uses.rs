@@ -121,7 +121,7 @@ fn check_rate(limit: &Definition, position: FilePosition, problems: &mut Problem
         "an automatic rate, and no rate that stays"
     } else if limit.fields.fleet.is_some() {
         "a rate that a fleet shares, and no rate that stays"
-    } else if limit.lacks_rate && !limit.needs_overrides {
+    } else if limit.lacks_rate && !limit.needs_overrides() {
         "no rate"
     } else {
         return;

@@ -14,11 +14,8 @@ use crate::{
     },
 };
 
-const FLOOR: &str = "floor";
-const CEILING: &str = "ceiling";
-
-/// The fields that only an automatic rate has.
-pub(in super::super) const BOUNDS: [&str; 2] = [FLOOR, CEILING];
+pub(in super::super) const FLOOR: &str = "floor";
+pub(in super::super) const CEILING: &str = "ceiling";
 
 const AUTO: &str = "auto";
 
@@ -42,7 +39,7 @@ pub(in super::super) struct AutomaticBounds {
 pub(in super::super) struct Kind {
     pub(in super::super) id_format: Option<IdFormat>,
     pub(in super::super) context: RateContext,
-    pub(in super::super) mode: Option<Mode>,
+    pub(in super::super) mode: Mode,
 }
 
 /// Returns whether the count is meant to be automatic.
@@ -64,7 +61,7 @@ pub(in super::super) fn is_automatic(reader: &mut Reader<'_, '_>, fields: &Field
         }
         return true;
     }
-    for field in BOUNDS {
+    for field in [FLOOR, CEILING] {
         if let Some((name, _)) = fields.find(field) {
             let message = format!("'{field}' is only for '{COUNT}: {AUTO}'");
             reader.error(name.at, message);
@@ -165,7 +162,7 @@ fn misfit(kind: Kind) -> Option<String> {
         let name = strategy.name();
         return Some(format!("strategy {name}, {why}"));
     }
-    (mode == Some(Mode::Observe)).then(|| {
+    (mode == Mode::Observe).then(|| {
         let mode = Mode::Observe.name();
         format!("mode {mode}: what the server bears is found by what the limit drops")
     })

@@ -13,7 +13,7 @@ use limiter_common::{
 
 pub(super) use self::{bounds::LARGEST_FRAME, text::RATE};
 use super::{
-    diagnostics::Position,
+    diagnostics::{FilePosition, Position},
     duration,
     node::{Node, Value},
     reader::{Fields, Reader},
@@ -25,9 +25,9 @@ pub(super) const EXPECTED: &str = "burst, count and period, or rate";
 
 pub(super) const FIELDS: [&str; 4] = [BURST, COUNT, PERIOD, RATE];
 
-const BURST: &str = "burst";
-const COUNT: &str = "count";
-const PERIOD: &str = "period";
+pub(super) const BURST: &str = "burst";
+pub(super) const COUNT: &str = "count";
+pub(super) const PERIOD: &str = "period";
 
 /// The context that constrains a rate. Unknown parts (`None`) are not checked.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ pub(super) fn is_absent(fields: &Fields<'_>) -> bool {
 pub(super) fn read<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    owner: Position,
+    owner: FilePosition,
     context: RateContext,
 ) -> Option<Vec<Rate>> {
     let may_have_burst = refuse_burst(reader, fields, context.strategy);
@@ -85,7 +85,7 @@ pub(super) fn read<'n>(
 pub(super) fn read_distinct<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    owner: Position,
+    owner: FilePosition,
     context: RateContext,
 ) -> Option<Vec<Rate>> {
     let rates = read(reader, fields, owner, context)?;
@@ -132,7 +132,7 @@ fn refuse_burst(
 fn long<'n>(
     reader: &mut Reader<'n, '_>,
     fields: &Fields<'n>,
-    owner: Position,
+    owner: FilePosition,
     context: RateContext,
 ) -> Option<Rate> {
     let has_burst = context.strategy.is_none_or(Strategy::has_burst);
@@ -148,8 +148,11 @@ fn long<'n>(
         .collect();
     match missing.as_slice() {
         [] => {}
-        [name] => reader.error(owner, format!("missing field {name}")),
-        names => reader.error(owner, format!("missing fields {}", names.join(", "))),
+        [name] => (reader.problems()).report_at(owner, format!("missing field {name}")),
+        names => {
+            let message = format!("missing fields {}", names.join(", "));
+            reader.problems().report_at(owner, message);
+        }
     }
     let mut tokens = |name| tokens(reader, fields.get(name)?, name);
     let burst = has_burst.then(|| tokens(BURST)).flatten();

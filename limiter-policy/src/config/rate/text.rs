@@ -2,7 +2,7 @@
 //! or several: `2/second; 10/minute`; with the short units of durations, and `k`, `M` and `G`, too:
 //! `10k/s`. For bytes also in bits: `100Mbit/s`.
 
-use super::super::{multiple, nearest};
+use super::super::{nearest, numbers};
 use crate::{policy::Rate, text};
 
 /// The field with one or more rates as a text.
@@ -205,7 +205,7 @@ impl<'t> Scanner<'t> {
     /// Takes a letter such as `k` after a number, and returns its factor.
     fn multiple_of(&mut self) -> u64 {
         let mut rest = self.rest.chars();
-        let times = rest.next().and_then(multiple::of);
+        let times = rest.next().and_then(numbers::factor);
         let after = rest.as_str();
         match times {
             Some(times) if !rest.next().is_some_and(char::is_alphabetic) => {

@@ -5,13 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::IpNet;
 
 use super::{
-    Content, ParseError,
+    BadLine, Content, Format, ParseError,
     spans::{Span, Spans},
 };
-use crate::{
-    lists::{Format, report::BadLine},
-    prefix::{AddressOrPrefix, PrefixError, meant},
-};
+use crate::prefix::{AddressOrPrefix, PrefixError, meant};
 
 const EXPECTED: &str = "an address, prefix or range, such as '192.0.2.1', '192.0.2.0/24' or \
                         '192.0.2.1-192.0.2.9'";

@@ -1,20 +1,15 @@
-//! The parsers of feed files, a module per format.
+//! The parsers of feed files.
 
 mod content;
 mod crowdsec;
-mod detect;
 mod entries;
 mod foreign;
-mod ipset;
 mod items;
-mod json_lines;
 mod lines;
-mod plain;
 mod spans;
 
-pub use self::content::{Content, MOST_PREFIXES, ParseError};
+pub use self::content::{BadLine, Content, Format, MOST_PREFIXES, ParseError};
 use self::entries::Entries;
-use super::Format;
 
 /// Reads the bytes of a feed file.
 ///
@@ -33,15 +28,15 @@ fn parse_at_most(bytes: &[u8], format: Format, most: usize) -> Result<Content, P
         return Err(ParseError::Empty);
     }
     let format = match format {
-        Format::Auto => detect::format_of(bytes),
+        Format::Auto => lines::format_of(bytes),
         _ => format,
     };
     let mut entries = Entries::at_most(most);
     match format {
-        Format::Auto | Format::Plain => lines::read(bytes, &mut entries, plain::read)?,
-        Format::JsonLines => lines::read(bytes, &mut entries, json_lines::read)?,
+        Format::Auto | Format::Plain => lines::read(bytes, &mut entries, lines::plain)?,
+        Format::JsonLines => lines::read(bytes, &mut entries, lines::json)?,
         Format::CrowdSec => crowdsec::read(bytes, &mut entries)?,
-        Format::Ipset => lines::read(bytes, &mut entries, ipset::read)?,
+        Format::Ipset => lines::read(bytes, &mut entries, lines::ipset)?,
     }
     entries.into_content(format)
 }

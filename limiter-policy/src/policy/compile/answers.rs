@@ -17,9 +17,8 @@ use limiter_common::{
 };
 
 use super::{
-    error::CompileError,
+    bounds::{CompileError, index},
     limit_sets::{bit, set_of},
-    number::index,
     rates::Rates,
 };
 use crate::policy::{Limit, Match, Mode, Policy, TcpFlags};

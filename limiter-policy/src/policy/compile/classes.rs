@@ -9,10 +9,10 @@ use limiter_common::{
 };
 
 use super::{
+    bounds::index,
     limit_sets::{LimitSets, bit},
     list_effect::ListEffect,
     masks::MaskTable,
-    number::index,
 };
 use crate::policy::SubscriberNumber;
 

@@ -7,7 +7,7 @@ use std::{collections::HashMap, ops::RangeInclusive};
 use limiter_common::policy::{Child, Node, Stretch};
 
 use self::grid::{Grid, StartCell};
-use super::number::index;
+use super::bounds::index;
 
 /// A range of values. It ends where the dimension's next one starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

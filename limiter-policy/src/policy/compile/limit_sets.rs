@@ -1,11 +1,15 @@
-//! Sets of limits, with a bit for each limit index.
+//! Sets of limits, with a bit for each limit index, and the entries of limits.
 
 use limiter_common::{
     address::Family,
-    limit::{Cost, KeyPart},
+    limit::{Cost, IdFormat, KeyPart},
+    packet::TcpState,
+    policy::{FallbackLimits, LimitEntry, MOST_OTHERWISE},
+    standing::{Reserves, Standing},
+    strategy::Parameters,
 };
 
-use crate::policy::{Fragments, Limit, Mode};
+use crate::policy::{Fragments, Limit, Mode, automatic::interval_of};
 
 pub(super) fn set_of(limits: &[Limit], holds: impl Fn(&Limit) -> bool) -> u64 {
     (0..)
@@ -111,4 +115,118 @@ const fn is_of_connections(limit: &Limit) -> bool {
         limit.cost,
         Cost::NewConnections | Cost::Connections | Cost::Handshakes
     )
+}
+
+pub(super) fn automatic(limits: &[Limit]) -> u64 {
+    set_of(limits, |limit| limit.ceiling.is_some())
+}
+
+pub(super) fn entry_with_ceiling(limit: &Limit) -> LimitEntry {
+    let entry = LimitEntry::of_names(limit.id, limit.id_format, limit.name_kind(), limit.cost);
+    let of_ceiling = limit.ceiling.map(interval_of);
+    // An interval is at most a second.
+    match of_ceiling.and_then(|interval| u32::try_from(interval).ok()) {
+        Some(interval) => entry.with_interval_of_ceiling(interval),
+        None => entry,
+    }
+}
+
+pub(super) fn shared(limits: &[Limit]) -> u64 {
+    set_of(limits, |limit| limit.fleet_nodes.is_some())
+}
+
+/// Returns a limit's entry. A shared limit's entry gets this node's minimum share.
+pub(super) fn with_minimum_share(entry: LimitEntry, limit: &Limit) -> LimitEntry {
+    let Some(minimum_share) = limit.minimum_share() else {
+        return entry;
+    };
+    let entry = entry.with_minimum_share(minimum_share);
+    if limit.id_format == IdFormat::Total {
+        entry.of_host()
+    } else {
+        entry
+    }
+}
+
+/// Returns the kinds with such limits.
+pub(super) fn fallback_limits(limits: &[Limit]) -> [FallbackLimits; MOST_OTHERWISE] {
+    let mut kinds = [FallbackLimits::NONE; MOST_OTHERWISE];
+    let mut known = 0;
+    let mut free = kinds.iter_mut();
+    for limit in limits {
+        if !limit.matching.otherwise || limit.mode == Mode::Off {
+            continue;
+        }
+        let alike = set_of(limits, |other| {
+            other.matching.otherwise && other.mode == limit.mode && other.is_of_kind(limit)
+        });
+        if alike & !known != 0
+            && let Some(kind) = free.next()
+        {
+            known |= alike;
+            let others = set_of(limits, |other| {
+                // An observing limit must not change an enforcing one.
+                let has_effect = other.mode == Mode::Enforce || other.mode == limit.mode;
+                // Between limits by server name, the look-up of the name decides, later.
+                let is_by_name = limit.counts_by_server_name() && other.counts_by_server_name();
+                let is_other = !other.matching.otherwise && !is_by_name;
+                is_other && has_effect && other.is_of_kind(limit)
+            });
+            *kind = FallbackLimits {
+                limits: alike,
+                others,
+            };
+        }
+    }
+    kinds
+}
+
+/// Returns the limits that count segments of connections in each state. Limits without states count any
+/// packet.
+pub(super) fn of_tcp_states(limits: &[Limit]) -> [u64; TcpState::COUNT] {
+    TcpState::ALL.map(|state| {
+        let others = |limit: &Limit| {
+            let counted = limit.tcp_states();
+            !counted.is_empty() && !counted.iter().any(|one| state.is_counted_by(*one))
+        };
+        !set_of(limits, others)
+    })
+}
+
+/// Returns the limits that reserve a part of their buckets.
+pub(super) fn reserving(limits: &[Limit]) -> u64 {
+    set_of(limits, Limit::reserves) & !reserving_connections(limits)
+}
+
+/// Returns the limits on connections that reserve some of them.
+pub(super) fn reserving_connections(limits: &[Limit]) -> u64 {
+    set_of(limits, |limit| {
+        limit.reserves() && limit.cost == Cost::Connections
+    })
+}
+
+/// Returns the limits that count packets of sources of each standing.
+pub(super) fn of_standings(limits: &[Limit]) -> [u64; Standing::COUNT] {
+    Standing::ALL.map(|standing| {
+        let others = |limit: &Limit| {
+            let counted = &limit.matching.standing;
+            !counted.is_empty() && !counted.contains(&standing)
+        };
+        !set_of(limits, others)
+    })
+}
+
+/// Returns the reserves for each of `rated`, parameters with the index of their limit; empty if no limit
+/// reserves.
+pub(super) fn reserves(limits: &[Limit], rated: &[(u32, Parameters)]) -> Vec<Reserves> {
+    if !limits.iter().any(Limit::reserves) {
+        return Vec::new();
+    }
+    let all = rated.iter().map(|(limit_index, parameters)| {
+        let limit = limits.get(*limit_index as usize);
+        let reserve = limit.filter(|limit| limit.reserves())?.reserve?;
+        Some(reserve.compiled(&parameters.gcra))
+    });
+    all.map(|reserves| reserves.unwrap_or(Reserves::NONE))
+        .collect()
 }

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use limiter_common::packet::PacketKind;
 
 use super::{
+    bounds::index,
     limit_sets::{needs_tcp, set_of},
-    number::index,
 };
 use crate::policy::{Limit, Match};
 

@@ -1,27 +1,21 @@
 //! Compiles a policy to the tables that the datapath reads.
 
 mod answers;
-mod automatic;
+mod bounds;
 mod classes;
 mod connections;
 mod coverage;
-mod error;
 mod index;
 mod key_shares;
 mod limit_sets;
 mod list_effect;
 mod masks;
 mod names;
-mod number;
-mod otherwise;
 mod overrides_by_name;
 mod rates;
 mod server_names;
-mod shared_limits;
 mod sieves;
 mod sources;
-mod standing;
-mod tcp_states;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -30,17 +24,16 @@ use std::{
 
 use self::{
     answers::{AnswerLimits, with_limits_of_answers},
+    bounds::{MOST_NAMES, MOST_RANGES, index},
     classes::Classes,
-    error::{MOST_NAMES, MOST_RANGES},
     index::IndexTables,
     limit_sets::LimitSets,
     masks::MaskTable,
-    number::index,
     overrides_by_name::OverridesByName,
     rates::Rates,
 };
 pub use self::{
-    error::CompileError,
+    bounds::CompileError,
     key_shares::{KeyShares, MOST_KEYS},
     names::{NameTable, zones_by_number},
     server_names::{ServerNames, server_names_by_number},
@@ -138,7 +131,7 @@ impl CompiledPolicy {
             return Err(CompileError::TooManyNames(names.len()));
         }
         let (classes, of_limits, mut sets) = classes.into_tables();
-        let reserves = standing::reserves(&policy.limits, &of_limits);
+        let reserves = limit_sets::reserves(&policy.limits, &of_limits);
         let parameters = of_limits.into_iter().map(|(_, parameters)| parameters);
         let mut parameters: Vec<Parameters> = parameters.collect();
         let mut starts = [Child::UNUSED; Dimension::COUNT];
@@ -183,18 +176,18 @@ impl CompiledPolicy {
                 without_ports: limit_sets.without_ports,
                 later_fragments: limit_sets.later_fragments,
                 of_any_protocol: limit_sets.of_any_protocol,
-                reserving: standing::reserving(&policy.limits),
-                reserving_connections: standing::reserving_connections(&policy.limits),
-                automatic: automatic::limits(&policy.limits),
-                shared: shared_limits::limits(&policy.limits),
+                reserving: limit_sets::reserving(&policy.limits),
+                reserving_connections: limit_sets::reserving_connections(&policy.limits),
+                automatic: limit_sets::automatic(&policy.limits),
+                shared: limit_sets::shared(&policy.limits),
                 answering_by_standing: answers::by_standing(&policy.limits),
                 cookie_port: (policy.dns_cookies_in_use()).map_or(0, |cookies| cookies.port.into()),
-                otherwise: otherwise::kinds(&policy.limits),
+                otherwise: limit_sets::fallback_limits(&policy.limits),
                 own_connections: policy.exempts_own_connections().into(),
                 of_answers: answers.of_families,
                 of_cookies: answers.of_cookies,
-                of_standing: standing::of_each(&counting),
-                of_tcp_state: tcp_states::of_each(&counting),
+                of_standing: limit_sets::of_standings(&counting),
+                of_tcp_state: limit_sets::of_tcp_states(&counting),
                 standing: policy
                     .standing_in_use()
                     .map_or(Settings::NONE, |settings| settings.compiled()),
@@ -262,7 +255,7 @@ fn entries_and_defaults(
     let limits = policy.limits.iter();
     let entries = limits.map(|limit| {
         let first = limit.counted_as(&policy.limits);
-        let entry = shared_limits::with_minimum_share(automatic::entry(limit), limit);
+        let entry = limit_sets::with_minimum_share(limit_sets::entry_with_ceiling(limit), limit);
         answers::with_answers(entry, limit).counted_as(first)
     });
     let defaults = policy.limits.iter().map(|limit| match limit.default {

@@ -11,10 +11,10 @@ use limiter_common::{
 };
 
 use super::{
+    bounds::index,
     classes::Classes,
     index::IndexTables,
     limit_sets::set_of,
-    number::index,
     overrides_by_name::{NamedKey, OverridesByName},
 };
 use crate::policy::{DnsName, DomainLabels, Limit, Mode, NamePattern, OverriddenName, Policy};

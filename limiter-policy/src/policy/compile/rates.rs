@@ -8,7 +8,7 @@ use limiter_common::{
     unit::Unit,
 };
 
-use super::{error::CompileError, number::index};
+use super::bounds::{CompileError, index};
 use crate::policy::{Limit, Rate, automatic::interval_of};
 
 #[derive(Default)]

@@ -4,7 +4,7 @@ use limiter_common::sieve::{
     Geometry, Region, Sieve, SieveUse, pressure_of_limit, pressure_of_sieve,
 };
 
-use super::number::index;
+use super::bounds::index;
 use crate::policy::{self, Policy, SieveSizes};
 
 /// Compiles a policy's sieves, in the policy's order, and their uses. A disabled sieve takes no memory and

@@ -1,6 +1,9 @@
-//! The kinds of changes, and the pairing of two policies' items by name.
+//! The kinds of changes, their lines as people see them, and the pairing of two policies' items by name.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Formatter},
+};
 
 use serde::Serialize;
 
@@ -34,6 +37,22 @@ impl Change {
     }
 }
 
+/// The difference in a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ValueDiff<T> {
+    /// The old value.
+    pub old: T,
+    /// The new value.
+    pub new: T,
+}
+
+impl<T: PartialEq> ValueDiff<T> {
+    /// Returns the difference; `None`: there is none.
+    pub(super) fn between(old: T, new: T) -> Option<Self> {
+        (old != new).then_some(Self { old, new })
+    }
+}
+
 /// Pairs the items of two maps, sorted by name.
 pub(super) fn joined<K: Ord, V>(
     old: impl IntoIterator<Item = (K, V)>,
@@ -49,4 +68,17 @@ pub(super) fn joined<K: Ord, V>(
     joined
         .into_iter()
         .map(|(name, (old, new))| (name, old, new))
+}
+
+pub(super) fn heading(formatter: &mut Formatter<'_>, change: Change, subject: &str) -> fmt::Result {
+    writeln!(formatter, "{:7}  {subject}", change.name())
+}
+
+pub(super) fn detail(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
+    writeln!(formatter, "         {name:8}  {value}")
+}
+
+/// Like [`detail`], with a wider column for the names of sections.
+pub(super) fn field(formatter: &mut Formatter<'_>, name: &str, value: &str) -> fmt::Result {
+    writeln!(formatter, "         {name:11}  {value}")
 }

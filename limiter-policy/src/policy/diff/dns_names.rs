@@ -4,10 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::Serialize;
 
-use super::{
-    change::Change,
-    lines::{field, heading},
-};
+use super::change::{Change, field, heading};
 
 /// The most names that are shown.
 const MOST_SHOWN: usize = 5;

@@ -3,10 +3,8 @@
 mod answers;
 mod change;
 mod discarded_state;
-mod dns_cookies;
 mod dns_names;
 mod fields;
-mod lines;
 mod lists;
 mod show;
 mod sieves;
@@ -21,10 +19,9 @@ use limiter_common::reason::Action;
 use serde::Serialize;
 
 pub use self::{
-    answers::AnswersDiff,
-    change::Change,
+    answers::{AnswersDiff, DnsCookiesDiff},
+    change::{Change, ValueDiff},
     discarded_state::{DiscardedState, discarded_state},
-    dns_cookies::DnsCookiesDiff,
     dns_names::NamesDiff,
     lists::{ListDiff, ListNamesDiff},
     sieves::SieveDiff,
@@ -49,16 +46,16 @@ pub struct Diff {
     /// The sieves that differ, sorted by name.
     pub sieves: Vec<SieveDiff>,
     /// The action for malformed packets; `None`: the same.
-    pub malformed: Option<MalformedDiff>,
+    pub malformed: Option<ValueDiff<Action>>,
     /// The treatment of connections that the host began; `None`: the same.
-    pub own_connections: Option<OwnConnectionsDiff>,
+    pub own_connections: Option<ValueDiff<OwnConnections>>,
     /// The treatment of a connection's data until its name is known; `None`: the same.
-    pub until_known: Option<UntilKnownDiff>,
+    pub until_known: Option<ValueDiff<UntilKnown>>,
     /// The size and time of the table of cached names; `None`: the same.
     #[serde(rename = "known_names")]
-    pub cached_names: Option<CachedNamesDiff>,
+    pub cached_names: Option<ValueDiff<CachedNames>>,
     /// The connections that limits count; `None`: the same.
-    pub connections: Option<ConnectionsDiff>,
+    pub connections: Option<ValueDiff<CountedConnections>>,
     /// The lists that differ, sorted by name.
     pub lists: Vec<ListDiff>,
     /// The lists that exclude; `None`: the same.
@@ -146,51 +143,6 @@ pub struct SubscriberDiff {
     pub removed: Vec<IpNet>,
 }
 
-/// The difference in the action for malformed packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct MalformedDiff {
-    /// The old action.
-    pub old: Action,
-    /// The new action.
-    pub new: Action,
-}
-
-/// The difference in the treatment of TCP connections that the host began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct OwnConnectionsDiff {
-    /// The old value.
-    pub old: OwnConnections,
-    /// The new value.
-    pub new: OwnConnections,
-}
-
-/// The difference in the treatment of a connection's data until its name is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct UntilKnownDiff {
-    /// The old value.
-    pub old: UntilKnown,
-    /// The new value.
-    pub new: UntilKnown,
-}
-
-/// The difference in the size and time of the table of cached names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct CachedNamesDiff {
-    /// The old settings.
-    pub old: CachedNames,
-    /// The new settings.
-    pub new: CachedNames,
-}
-
-/// The difference in the TCP connections that limits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct ConnectionsDiff {
-    /// The old value.
-    pub old: CountedConnections,
-    /// The new value.
-    pub new: CountedConnections,
-}
-
 impl Diff {
     /// Returns the differences from `old` to `new`.
     #[must_use]
@@ -203,28 +155,11 @@ impl Diff {
                 .filter_map(|(number, old, new)| SubscriberDiff::between(*number, old, new))
                 .collect(),
             sieves: SieveDiff::all(old, new),
-            malformed: (old.malformed != new.malformed).then_some(MalformedDiff {
-                old: old.malformed,
-                new: new.malformed,
-            }),
-            own_connections: (old.own_connections != new.own_connections).then_some(
-                OwnConnectionsDiff {
-                    old: old.own_connections,
-                    new: new.own_connections,
-                },
-            ),
-            until_known: (old.until_known != new.until_known).then_some(UntilKnownDiff {
-                old: old.until_known,
-                new: new.until_known,
-            }),
-            cached_names: (old.cached_names != new.cached_names).then_some(CachedNamesDiff {
-                old: old.cached_names,
-                new: new.cached_names,
-            }),
-            connections: (old.connections != new.connections).then_some(ConnectionsDiff {
-                old: old.connections,
-                new: new.connections,
-            }),
+            malformed: ValueDiff::between(old.malformed, new.malformed),
+            own_connections: ValueDiff::between(old.own_connections, new.own_connections),
+            until_known: ValueDiff::between(old.until_known, new.until_known),
+            cached_names: ValueDiff::between(old.cached_names, new.cached_names),
+            connections: ValueDiff::between(old.connections, new.connections),
             lists: lists::between(&old.lists, &new.lists),
             exclude: ListNamesDiff::between(&old.exclude, &new.exclude),
             block: ListNamesDiff::between(&old.block, &new.block),

@@ -5,10 +5,9 @@ use std::fmt::{self, Display, Formatter};
 use limiter_common::strategy::Strategy;
 
 use super::{
-    BucketFate, CachedNamesDiff, Change, ConnectionsDiff, Diff, LimitDiff, ListDiff, ListNamesDiff,
-    MalformedDiff, OverrideDiff, OwnConnectionsDiff, SubscriberDiff, UntilKnownDiff,
+    BucketFate, Diff, LimitDiff, ListDiff, ListNamesDiff, OverrideDiff, SubscriberDiff,
+    change::{Change, ValueDiff, detail, heading},
     fields::{FIELDS, list_names, rate_text},
-    lines::{detail, heading},
 };
 use crate::text;
 
@@ -30,20 +29,31 @@ impl Display for Diff {
         for sieve in &self.sieves {
             sieve.fmt(formatter)?;
         }
-        if let Some(malformed) = &self.malformed {
-            malformed.fmt(formatter)?;
-        }
-        if let Some(own_connections) = &self.own_connections {
-            own_connections.fmt(formatter)?;
-        }
-        if let Some(until_known) = &self.until_known {
-            until_known.fmt(formatter)?;
-        }
-        if let Some(cached_names) = &self.cached_names {
-            cached_names.fmt(formatter)?;
-        }
-        if let Some(connections) = &self.connections {
-            connections.fmt(formatter)?;
+        for (name, values) in [
+            (
+                "malformed",
+                values(self.malformed, |action| action.name().to_owned()),
+            ),
+            (
+                "own-connections",
+                values(self.own_connections, |it| it.name().to_owned()),
+            ),
+            (
+                "names: tls: until-known",
+                values(self.until_known, |it| it.name().to_owned()),
+            ),
+            (
+                "names: known",
+                values(self.cached_names, |names| names.to_string()),
+            ),
+            (
+                "connections",
+                values(self.connections, |it| it.name().to_owned()),
+            ),
+        ] {
+            if let Some(values) = values {
+                heading(formatter, Change::Changed, &format!("{name}: {values}"))?;
+            }
         }
         for list in &self.lists {
             list.fmt(formatter)?;
@@ -183,41 +193,9 @@ impl Display for ListDiff {
     }
 }
 
-impl Display for MalformedDiff {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let actions = format!("malformed: {} → {}", self.old.name(), self.new.name());
-        heading(formatter, Change::Changed, &actions)
-    }
-}
-
-impl Display for OwnConnectionsDiff {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let (old, new) = (self.old.name(), self.new.name());
-        let values = format!("own-connections: {old} → {new}");
-        heading(formatter, Change::Changed, &values)
-    }
-}
-
-impl Display for UntilKnownDiff {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let (old, new) = (self.old.name(), self.new.name());
-        let values = format!("names: tls: until-known: {old} → {new}");
-        heading(formatter, Change::Changed, &values)
-    }
-}
-
-impl Display for CachedNamesDiff {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let values = format!("names: known: {} → {}", self.old, self.new);
-        heading(formatter, Change::Changed, &values)
-    }
-}
-
-impl Display for ConnectionsDiff {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let values = format!("connections: {} → {}", self.old.name(), self.new.name());
-        heading(formatter, Change::Changed, &values)
-    }
+/// Formats the old and the new value.
+fn values<T>(diff: Option<ValueDiff<T>>, format: fn(T) -> String) -> Option<String> {
+    diff.map(|diff| format!("{} → {}", format(diff.old), format(diff.new)))
 }
 
 /// Returns a line about the number of items left out, if any.

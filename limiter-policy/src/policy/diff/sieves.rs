@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     change::{Change, joined},
-    lines::{detail, heading},
+    change::{detail, heading},
 };
 use crate::policy::{Policy, Sieve};
 

@@ -4,10 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    change::Change,
-    lines::{field, heading},
-};
+use super::change::{Change, field, heading};
 use crate::policy::{Policy, StandingSettings};
 
 /// The difference in the rules for standing.

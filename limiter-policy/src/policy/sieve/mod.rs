@@ -2,19 +2,14 @@
 
 mod percentage;
 mod show;
-mod sizes;
-mod used;
 
 use limiter_common::{
     limit::LimitId,
-    sieve::{MAX_SIEVES, pressure_of_limit, pressure_of_sieve},
+    sieve::{MAX_SIEVES, Sieve as CompiledSieve, pressure_of_limit, pressure_of_sieve},
 };
 use serde::{Deserialize, Serialize};
 
-pub use self::{
-    percentage::{InvalidPercentage, Percentage},
-    sizes::SieveSizes,
-};
+pub use self::percentage::{InvalidPercentage, Percentage};
 
 /// A sieve: lists of addresses, sorted by activity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,5 +114,37 @@ impl Sieve {
     #[must_use]
     pub const fn is_on(&self) -> bool {
         self.size > 0
+    }
+}
+
+/// The memory that all sieves take together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SieveSizes {
+    /// Entries, 64 bytes each.
+    pub entries: u32,
+    /// Chains, 8 bytes each.
+    pub heads: u32,
+    /// Shards, 64 bytes each.
+    pub shards: u32,
+}
+
+impl SieveSizes {
+    /// Returns the memory that these sieves need. Sieves that are off need none.
+    #[must_use]
+    pub fn of(sieves: &[CompiledSieve]) -> Self {
+        let mut sizes = Self::default();
+        for CompiledSieve {
+            geometry, region, ..
+        } in sieves.iter().filter(|sieve| sieve.geometry.list_count > 0)
+        {
+            let shards = geometry.shards();
+            let end = |first: u32, each: u32| first.saturating_add(shards.saturating_mul(each));
+            sizes = Self {
+                entries: sizes.entries.max(end(region.entries, geometry.entries())),
+                heads: sizes.heads.max(end(region.heads, geometry.chains())),
+                shards: sizes.shards.max(end(region.shards, 1)),
+            };
+        }
+        sizes
     }
 }

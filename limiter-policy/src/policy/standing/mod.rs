@@ -1,7 +1,6 @@
 //! The rules for sources' standing, and the limits that use standing.
 
 mod forged;
-mod in_use;
 mod reserve;
 
 use std::fmt;

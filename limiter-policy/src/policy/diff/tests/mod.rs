@@ -6,10 +6,7 @@ mod standing;
 
 use std::collections::BTreeMap;
 
-use limiter_common::{
-    limit::{Cost, IdFormat, LimitId},
-    strategy::Strategy,
-};
+use limiter_common::limit::{Cost, IdFormat, LimitId};
 
 use super::*;
 use crate::policy::{AutomaticBan, FlatMetrics, Match, Mode, Override, Reserve};
@@ -32,27 +29,10 @@ fn overridden(id: &str, burst: u64) -> Override {
 
 fn limit(name: &str) -> Limit {
     Limit {
-        name: name.to_owned(),
         id: LimitId(32),
-        id_format: IdFormat::IpAddress,
-        per_name: None,
-        cost: Cost::Packets,
-        strategy: Strategy::Gcra,
-        matching: Match::default(),
-        mode: Mode::Enforce,
-        reserve: None,
-        deny: None,
-        ban: None,
         default: Some(rate(20)),
         overrides: vec![overridden("192.0.2.1", 1), overridden("192.0.2.2", 2)],
-        exclude: vec![],
-        block: vec![],
-        ip_rep: None,
-        queue: None,
-        group: None,
-        ceiling: None,
-        fleet_nodes: None,
-        metrics: None,
+        ..Limit::with_name(name, IdFormat::IpAddress, Cost::Packets)
     }
 }
 

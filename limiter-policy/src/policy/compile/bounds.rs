@@ -1,4 +1,4 @@
-//! The reasons why a policy cannot be compiled.
+//! The bounds of compiled tables, and the reasons why a policy cannot be compiled.
 
 use limiter_common::limit::MAX_LIMITS;
 use thiserror::Error;
@@ -41,3 +41,8 @@ pub(super) const MOST_NAMES: usize = 1 << 20;
 
 /// The most ranges, all dimensions together.
 pub(super) const MOST_RANGES: usize = 1 << 24;
+
+/// Converts a table index: no table has more entries than a policy file has bytes.
+pub(super) fn index(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
+}

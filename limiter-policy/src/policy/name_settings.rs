@@ -1,4 +1,5 @@
-//! The table of cached names, for limits on new names.
+//! The treatment of a connection's data until its server name is known, and the table of cached DNS names, for
+//! limits on new names.
 
 use std::fmt;
 
@@ -6,6 +7,37 @@ use limiter_common::cached_names::WAYS;
 use serde::{Deserialize, Serialize};
 
 use crate::text;
+
+/// The treatment of a connection's data until its server name is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UntilKnown {
+    /// It passes, and limits by name do not count it.
+    #[default]
+    Pass,
+    /// It is dropped, and the client sends it again.
+    Hold,
+}
+
+impl UntilKnown {
+    /// Every value.
+    pub const ALL: [Self; 2] = [Self::Pass, Self::Hold];
+
+    /// Returns the name in configuration files and output.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Hold => "hold",
+        }
+    }
+
+    /// Returns whether it is the default.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 /// The size and time of the table of cached names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,9 +1,35 @@
-//! Which of a policy's limits use its sieves.
+//! The sections of a policy that its limits use.
 
-use super::{PressureOf, SieveUse};
-use crate::policy::{Limit, Mode, Policy};
+use super::{AnswerRates, Limit, Mode, Policy, PressureOf, SieveUse, StandingSettings};
 
 impl Policy {
+    /// Returns the rates of answers; `None`: no limit answers.
+    #[must_use]
+    pub fn answers_in_use(&self) -> Option<AnswerRates> {
+        let mut limits = self.limits.iter();
+        let answers = limits.any(|limit| limit.answers().is_some());
+        answers.then(|| self.answers.unwrap_or_default())
+    }
+
+    /// Returns whether any limit answers with SYN cookies.
+    #[must_use]
+    pub fn makes_syn_cookies(&self) -> bool {
+        self.limits.iter().any(Limit::makes_syn_cookies)
+    }
+
+    /// Returns whether any limit needs to know the standing of sources.
+    #[must_use]
+    pub fn uses_standing(&self) -> bool {
+        self.limits.iter().any(Limit::uses_standing)
+    }
+
+    /// Returns the rules for standing; `None`: no limit uses it.
+    #[must_use]
+    pub fn standing_in_use(&self) -> Option<StandingSettings> {
+        let settings = || self.standing.clone().unwrap_or_default();
+        self.uses_standing().then(settings)
+    }
+
     /// Returns every use of a sieve that is on: by limits, sorted by interned id, then by the whole
     /// interface, in the order of the sieves. Limits that are off use none.
     #[must_use]
