@@ -7,7 +7,7 @@ use limiter_common::{
     address::Family,
     sieve::{self, ListedSource},
 };
-use limiter_datapath::native::SieveMemory;
+use limiter_native::SieveMemory;
 use limiter_policy::policy::{OverrideId, Sieve};
 
 use limiter_protocol::sieves::{BUSIEST, SieveEntry, SieveListStatus};

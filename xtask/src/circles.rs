@@ -13,11 +13,12 @@ use syn::{Attribute, Item, ItemUse, Macro, UseTree, Visibility, visit::Visit};
 use crate::workspace;
 
 /// The crates with files in layers.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "limiter-capture",
     "limiter-common",
     "limiter-ebpf",
     "limiter-names",
+    "limiter-native",
     "limiter-policy",
     "limiter-datapath",
     "limiter-daemon",

@@ -10,10 +10,8 @@ use limiter_common::{
     decide::{Pipeline, Scratch},
     packet,
 };
-use limiter_datapath::{
-    kernel::possible_cpus,
-    native::{BytesFrame, FixedClock, MemoryBuckets},
-};
+use limiter_datapath::kernel::possible_cpus;
+use limiter_native::{BytesFrame, FixedClock, MemoryBuckets};
 use limiter_policy::{config, policy::CompiledPolicy};
 use testbed::Frame;
 

@@ -13,7 +13,7 @@ use limiter_common::{
     packet::{self, Datagram, Facts, PacketKind, Transport},
     reason::Reason,
 };
-use limiter_datapath::native::{BytesFrame, answer_frame};
+use limiter_native::{BytesFrame, answer_frame};
 
 /// Appended to the frame, so that every header may end before the frame does.
 const PADDING: [u8; 64] = [0xff; 64];

@@ -10,7 +10,8 @@ use limiter_common::{
 use limiter_policy::policy::{self, SieveUse};
 
 use super::{Datapath, DatapathError, SieveMaps, SourceMaps, monotonic_now};
-use crate::{native::SieveMemory, state::SavedSieve};
+use crate::state::SavedSieve;
+use limiter_native::SieveMemory;
 
 /// A sieve that is in use.
 #[derive(Clone, Copy)]

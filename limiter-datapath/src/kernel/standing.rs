@@ -15,7 +15,7 @@ use limiter_policy::policy::CompiledPolicy;
 use super::{
     Datapath, DatapathError, SourceMaps, StandingMaps, monotonic_now, replace::PreparedPolicy,
 };
-use crate::standing_of::{PrefixStanding, standing_of};
+use limiter_native::{PrefixStanding, standing_of};
 
 /// The records of sources, for as long as the policy stays in force.
 #[derive(Clone, Copy)]

@@ -22,7 +22,7 @@ use super::{
     ClockSource, DatapathError, Instance, LogLevel, Settings, SharedMaps, SourceMaps,
     instance::Constants, map_directory::MapDirectory, pinned_maps::PinnedMaps as _,
 };
-use crate::standing_of::{PrefixStanding, standing_of};
+use limiter_native::{PrefixStanding, standing_of};
 
 /// An instance that reports its verdict on each frame.
 pub struct Trial {

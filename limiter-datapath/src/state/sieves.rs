@@ -6,7 +6,7 @@ use limiter_common::sieve::ListedSource;
 use limiter_policy::policy::Sieve;
 use serde::{Deserialize, Serialize};
 
-use crate::native::{ShardLists, SieveSnapshot};
+use limiter_native::{ShardLists, SieveSnapshot};
 
 /// The contents of a sieve, under its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,7 +27,7 @@ use limiter_common::{
     standing::Standing,
     strategy::{Parameters, Strategy as Rule, gcra::CurrentRate},
 };
-use limiter_datapath::native::BytesFrame;
+use limiter_native::BytesFrame;
 use limiter_policy::{
     config::Store,
     policy::{CompiledPolicy, Policy, automatic::interval_of},

@@ -37,12 +37,10 @@ use limiter_common::{
     table::HashKey,
     unit::UnitTable as _,
 };
-use limiter_datapath::{
-    kernel::{DatapathError, SharedMaps, SourceMaps, Trial, possible_cpus},
-    native::{
-        BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemoryOffenders, MemorySieves,
-        MemorySourceTables, MemoryStanding, SieveSnapshot, answer_frame, complete_handshake,
-    },
+use limiter_datapath::kernel::{DatapathError, SharedMaps, SourceMaps, Trial, possible_cpus};
+use limiter_native::{
+    BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemoryOffenders, MemorySieves,
+    MemorySourceTables, MemoryStanding, SieveSnapshot, answer_frame, complete_handshake,
 };
 use limiter_policy::{
     config::{Buckets, Offenders, Store},

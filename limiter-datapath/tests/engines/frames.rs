@@ -9,10 +9,8 @@ use limiter_common::{
         self, LargerThanBurst, MalformedEthernet, OverLimit, Unlimited, WithinLimits,
     },
 };
-use limiter_datapath::{
-    kernel::possible_cpus,
-    native::{BytesFrame, MemoryBuckets, decide_once},
-};
+use limiter_datapath::kernel::possible_cpus;
+use limiter_native::{BytesFrame, MemoryBuckets, decide_once};
 use limiter_policy::policy::{CompiledPolicy, Limit, Rate};
 use testbed::Frame;
 

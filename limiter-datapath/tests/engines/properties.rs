@@ -10,10 +10,8 @@ use limiter_common::{
     reason::{Action, Reason},
     strategy::{Parameters, Strategy as Rule, moving_window::STAMPS},
 };
-use limiter_datapath::{
-    kernel::possible_cpus,
-    native::{BucketLocation, BytesFrame, MemoryBuckets, decide_once},
-};
+use limiter_datapath::kernel::possible_cpus;
+use limiter_native::{BucketLocation, BytesFrame, MemoryBuckets, decide_once};
 use limiter_policy::policy::{CompiledPolicy, Limit, Mode, Policy, Rate};
 use proptest::prelude::*;
 use testbed::Frame;

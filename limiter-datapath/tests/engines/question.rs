@@ -4,7 +4,7 @@ use limiter_common::{
     limit::NameKind,
     packet::{self, Facts, PROTOCOL_UDP, Transport},
 };
-use limiter_datapath::native::BytesFrame;
+use limiter_native::BytesFrame;
 use limiter_policy::policy::{DnsName, Limit, OverriddenName, Policy, SuffixKind};
 
 /// The question of a query.

@@ -10,10 +10,8 @@ use limiter_common::{
     packet::{Facts, Transport, parse},
     reason::Reason,
 };
-use limiter_datapath::{
-    kernel::possible_cpus,
-    native::{BytesFrame, MemoryBuckets, decide_once},
-};
+use limiter_datapath::kernel::possible_cpus;
+use limiter_native::{BytesFrame, MemoryBuckets, decide_once};
 use limiter_policy::policy::{CompiledPolicy, Limit, Match, Policy, Rate, TcpFlags};
 use testbed::{Delivery, SocketKind};
 

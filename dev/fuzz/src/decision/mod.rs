@@ -29,7 +29,7 @@ use limiter_common::{
     reason::Reason,
     strategy::{Strategy, moving_window::STAMPS},
 };
-use limiter_datapath::native::{BytesFrame, MemoryBuckets, decide_once};
+use limiter_native::{BytesFrame, MemoryBuckets, decide_once};
 use limiter_policy::policy::CompiledPolicy;
 
 use self::{

@@ -7,7 +7,7 @@ use limiter_common::{
     packet::{self, Facts},
     strategy::Parameters,
 };
-use limiter_datapath::native::BytesFrame;
+use limiter_native::BytesFrame;
 use limiter_policy::policy::{Limit, Mode, Policy};
 
 use super::{

@@ -33,7 +33,7 @@ use super::{
     DatapathError, Settings, hash, map::error, mapped_array::MappedArray, pod::InMap,
     program::Program,
 };
-use crate::native::bucket_in;
+use limiter_native::bucket_in;
 
 pub(super) const UNITS: &str = "UNITS";
 pub(super) const STORE_COUNTS: &str = "STORE_COUNTS";

@@ -12,15 +12,13 @@ use limiter_common::{
 use limiter_policy::policy::SieveSizes;
 
 use super::connections::OpenCounts;
-use crate::{
-    kernel::{
-        DatapathError, batch,
-        map::{again, error, set_sum, sum},
-        mapped_array::MappedArray,
-        pod::InMap,
-    },
-    native::SieveMemory,
+use crate::kernel::{
+    DatapathError, batch,
+    map::{again, error, set_sum, sum},
+    mapped_array::MappedArray,
+    pod::InMap,
 };
+use limiter_native::SieveMemory;
 
 pub(in crate::kernel) const SIEVE_ENTRIES: &str = "SIEVE_ENTRIES";
 pub(in crate::kernel) const SIEVE_HEADS: &str = "SIEVE_HEADS";

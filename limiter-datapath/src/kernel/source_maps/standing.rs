@@ -19,10 +19,8 @@ use limiter_common::{
 use serde::{Deserialize, Serialize};
 
 use self::orders::Orders;
-use crate::{
-    kernel::{DatapathError, map::error, mapped_array::MappedArray},
-    native::known_in,
-};
+use crate::kernel::{DatapathError, map::error, mapped_array::MappedArray};
+use limiter_native::known_in;
 
 pub(in crate::kernel) const KNOWN: &str = "KNOWN";
 pub(in crate::kernel) const FIRST_TRIES: &str = "FIRST_TRIES";

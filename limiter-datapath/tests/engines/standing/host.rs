@@ -9,7 +9,7 @@ use limiter_common::{
     reason::Reason::WithinLimits,
     standing::Standing,
 };
-use limiter_datapath::native::{
+use limiter_native::{
     BucketLocation, BytesFrame, MemoryBuckets, MemoryOffenders, MemorySourceTables, MemoryStanding,
     decide_once,
 };

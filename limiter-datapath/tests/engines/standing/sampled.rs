@@ -12,11 +12,9 @@ use limiter_common::{
     reason::Reason::{OverLimit, Reserved, WithinLimits},
     standing::{Standing, VisitCount},
 };
-use limiter_datapath::{
-    kernel::{Trial, possible_cpus},
-    native::{
-        BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemorySourceTables, MemoryStanding,
-    },
+use limiter_datapath::kernel::{Trial, possible_cpus};
+use limiter_native::{
+    BucketLocation, BytesFrame, FixedClock, MemoryBuckets, MemorySourceTables, MemoryStanding,
 };
 use limiter_policy::{
     config::{Buckets, Offenders},

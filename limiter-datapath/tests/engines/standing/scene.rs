@@ -9,7 +9,7 @@ use limiter_common::{
     policy::Features,
     standing::{Event, Kind, Record, Reserves, Settings, SourceId, Standing, Tick},
 };
-use limiter_datapath::native::MemoryStanding;
+use limiter_native::MemoryStanding;
 use limiter_policy::policy::{CompiledPolicy, Limit, Policy, Rate};
 use testbed::Frame;
 

@@ -22,7 +22,7 @@ use limiter_common::{
     standing::Standing,
     table::{HashKey, WhenFull},
 };
-use limiter_datapath::native::{BytesFrame, FixedClock, MemoryStanding, MemoryTable};
+use limiter_native::{BytesFrame, FixedClock, MemoryStanding, MemoryTable};
 use limiter_policy::policy::CompiledPolicy;
 
 use super::scene::{BURST, HOUR, SOURCES, TOKENS, frame, limit, reserving, set_standing};

@@ -11,10 +11,8 @@ use limiter_common::{
     },
     strategy::Strategy,
 };
-use limiter_datapath::{
-    kernel::possible_cpus,
-    native::{BytesFrame, MemoryBuckets, decide_once},
-};
+use limiter_datapath::kernel::possible_cpus;
+use limiter_native::{BytesFrame, MemoryBuckets, decide_once};
 use limiter_policy::policy::{CompiledPolicy, Limit, Match, Policy};
 use proptest::prelude::*;
 

@@ -7,10 +7,8 @@ use limiter_common::{
     strategy::Strategy,
     table::{HashKey, WhenFull},
 };
-use limiter_datapath::{
-    kernel::possible_cpus,
-    native::{BytesFrame, MemoryBuckets, MemoryTable, decide_once},
-};
+use limiter_datapath::kernel::possible_cpus;
+use limiter_native::{BytesFrame, MemoryBuckets, MemoryTable, decide_once};
 use limiter_policy::policy::{CompiledPolicy, Limit, Policy, Rate};
 use proptest::{prelude::*, strategy::Strategy as Values};
 use testbed::Frame;

@@ -10,10 +10,8 @@ use limiter_common::{
     strategy::Strategy,
     table::{HashKey, WhenFull},
 };
-use limiter_datapath::{
-    kernel::possible_cpus,
-    native::{BytesFrame, MemoryTable, decide_once},
-};
+use limiter_datapath::kernel::possible_cpus;
+use limiter_native::{BytesFrame, MemoryTable, decide_once};
 use limiter_policy::policy::CompiledPolicy;
 
 use super::{SECOND, frame, limit};

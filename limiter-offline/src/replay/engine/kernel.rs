@@ -13,11 +13,8 @@ use limiter_common::{
     sieve::{Pressure, SieveTraffic},
     standing::{Event, SourceId},
 };
-use limiter_datapath::{
-    PrefixStanding,
-    kernel::{Trial, preflight::longest_test_frame},
-    native::SieveMemory,
-};
+use limiter_datapath::kernel::{Trial, preflight::longest_test_frame};
+use limiter_native::{PrefixStanding, SieveMemory};
 use limiter_policy::{
     config::{Buckets, Offenders},
     policy::CompiledPolicy,

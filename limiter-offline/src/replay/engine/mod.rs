@@ -15,7 +15,8 @@ use limiter_common::{
     sieve::{Pressure, SieveTraffic},
     standing::{Event, SourceId},
 };
-use limiter_datapath::{PrefixStanding, kernel::DatapathError, native::SieveMemory};
+use limiter_datapath::kernel::DatapathError;
+use limiter_native::{PrefixStanding, SieveMemory};
 use limiter_policy::policy::CompiledPolicy;
 use thiserror::Error;
 

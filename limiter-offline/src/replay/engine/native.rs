@@ -17,8 +17,8 @@ use limiter_common::{
     standing::{Event, SourceId},
     table::HashKey,
 };
-use limiter_datapath::PrefixStanding;
-use limiter_datapath::native::{
+use limiter_native::PrefixStanding;
+use limiter_native::{
     BucketLocation, FixedClock, MemoryBuckets, MemoryOffenders, MemorySieves, MemorySourceTables,
     MemoryStanding, SieveMemory, answer_frame, complete_handshake,
 };

@@ -7,10 +7,8 @@ use limiter_common::{
 };
 
 use super::{KNOWN, SHORTAGE, StandingMaps, StandingSizes};
-use crate::{
-    kernel::{DatapathError, Settings, batch, map::error},
-    native::MemoryStanding,
-};
+use crate::kernel::{DatapathError, Settings, batch, map::error};
+use limiter_native::MemoryStanding;
 
 impl StandingSizes {
     /// Settings under which every record counts.

@@ -12,13 +12,11 @@ use limiter_common::{
 };
 use limiter_policy::policy::{Names, Percentage, PermaBlock, Sieve, Units};
 
-use crate::{
-    native::{ShardLists, SieveSnapshot},
-    state::{
-        ClockReading, Debts, HashDebt, SavedBan, SavedHits, SavedSieve, SavedSources, SetDebts,
-        Snapshot, StoredDebts, TableDebt, TableDebts,
-    },
+use crate::state::{
+    ClockReading, Debts, HashDebt, SavedBan, SavedHits, SavedSieve, SavedSources, SetDebts,
+    Snapshot, StoredDebts, TableDebt, TableDebts,
 };
+use limiter_native::{ShardLists, SieveSnapshot};
 
 /// The contents of a sieve of two shards, ten seconds after the clock's start.
 pub(super) fn in_sieve() -> SieveSnapshot {

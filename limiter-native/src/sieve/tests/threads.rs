@@ -10,7 +10,7 @@ use limiter_common::sieve::{CONTENDED, ChainLocation, Geometry, Sieve, SieveList
 use limiter_policy::policy::SieveSizes;
 
 use super::{HASH_KEY, InMemory, address, sieve};
-use crate::native::{MemorySieves, SieveMemory};
+use crate::{MemorySieves, SieveMemory};
 
 const THREADS: u32 = 4;
 const ARRIVALS: u32 = 100_000;

@@ -10,7 +10,7 @@ use limiter_common::{
 };
 use limiter_policy::policy::SieveSizes;
 
-use crate::native::SieveMemory;
+use crate::SieveMemory;
 
 /// The sieves of a policy, with their pressures and counters.
 #[derive(Debug)]

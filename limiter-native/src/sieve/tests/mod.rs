@@ -11,7 +11,7 @@ use limiter_common::{
 use limiter_policy::policy::SieveSizes;
 
 use super::SieveSnapshot;
-use crate::native::MemorySieves;
+use crate::MemorySieves;
 
 const HASH_KEY: HashKey = HashKey {
     first: 0x0123_4567_89ab_cdef,

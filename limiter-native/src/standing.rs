@@ -86,7 +86,7 @@ impl MemoryStanding {
     }
 
     /// The words of each line of known sources.
-    pub(crate) fn known_lines(&self) -> impl Iterator<Item = [u64; 2 * WAYS]> {
+    pub fn known_lines(&self) -> impl Iterator<Item = [u64; 2 * WAYS]> {
         self.known.iter().map(AtomicLine::words)
     }
 
@@ -98,7 +98,7 @@ impl MemoryStanding {
 }
 
 /// The sources in a line of the table, and their records.
-pub(crate) fn known_in(line: &AtomicLine) -> impl Iterator<Item = (SourceId, Record)> {
+pub fn known_in(line: &AtomicLine) -> impl Iterator<Item = (SourceId, Record)> {
     (0..WAYS)
         .filter_map(move |way| table::entry(&line, way))
         .map(|(source, record)| (SourceId(source), Record(record)))

@@ -28,7 +28,7 @@ impl PrefixStanding {
 }
 
 /// The standing of a prefix. `record` returns the record of its source.
-pub(crate) fn standing_of(
+pub fn standing_of(
     policy: &CompiledPolicy,
     prefix: &BanKey,
     at: &StandingContext<'_>,

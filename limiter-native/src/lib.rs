@@ -1,4 +1,4 @@
-//! The decision core's traits over plain memory: the datapath without a kernel.
+//! Decides on packets over plain memory, with the core of the program in the kernel.
 
 mod answers;
 mod buckets;
@@ -8,6 +8,7 @@ mod offenders;
 mod sieve;
 mod source_tables;
 mod standing;
+mod standing_of;
 #[cfg(feature = "testing")]
 mod table;
 #[cfg(feature = "testing")]
@@ -15,7 +16,6 @@ mod testing;
 
 use limiter_common::clock::Clock;
 
-pub(crate) use self::standing::known_in;
 pub use self::{
     answers::answer_frame,
     buckets::{BucketLocation, MemoryBuckets},
@@ -27,7 +27,8 @@ pub use self::{
         MemoryBans, MemoryConnections, MemoryCookies, MemoryFlows, MemoryNames, MemoryOwnAddresses,
         MemoryOwnConnections, MemoryQueues, MemorySieves, MemorySourceTables,
     },
-    standing::MemoryStanding,
+    standing::{MemoryStanding, known_in},
+    standing_of::{PrefixStanding, standing_of},
 };
 #[cfg(feature = "testing")]
 pub use self::{table::MemoryTable, testing::decide_once};

@@ -4,7 +4,7 @@ use limiter_common::sieve::{Geometry, Sieve};
 use proptest::prelude::*;
 
 use super::{HASH_KEY, InMemory, address, model::Model, sieve};
-use crate::native::MemorySieves;
+use crate::MemorySieves;
 
 /// Small enough that every list is full at times, with up to four shards.
 fn any_sieve() -> impl Strategy<Value = Sieve> {
