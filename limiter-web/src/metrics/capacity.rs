@@ -4,8 +4,7 @@ use std::fmt;
 
 use limiter_daemon::Daemon;
 use limiter_datapath::kernel::{Datapath, DatapathError};
-use limiter_host::capacity::Kind;
-use limiter_protocol::{AutomaticRate, OverloadStatus};
+use limiter_protocol::{AutomaticRate, OverloadKind, OverloadStatus};
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
@@ -56,7 +55,7 @@ pub(super) fn encode(
         MetricType::Counter,
     )?;
     for (limit, rate) in rates {
-        for kind in Kind::ALL {
+        for kind in OverloadKind::ALL {
             let is_it = |overload: &&OverloadStatus| overload.kind == kind.name();
             let heard = rate.overload.iter().find(is_it);
             let intervals = heard.map_or(0, |overload| overload.intervals);
