@@ -18,8 +18,8 @@ use super::{
     error::ReloadError,
     feeds::FeedUpdater,
     requests::RolloutRequest,
-    responses,
     shared::Daemon,
+    status::status,
     watch::files::FileWatch,
 };
 
@@ -113,7 +113,7 @@ pub(super) async fn put(
 /// Returns changed settings that need a restart, except settings that options of `limiter run` override; logs them.
 fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, ReloadError> {
     let options = &daemon.enforcement.options;
-    let status = responses::status_of(daemon)?;
+    let status = status(&daemon.datapath(), Some(daemon))?;
     let mut settings = settings::restart_diff(config, &status);
     settings.retain(|found| match found.setting.as_str() {
         settings::MODE => options.mode.is_none(),

@@ -18,6 +18,7 @@ mod standing;
 mod status;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod web;
 
 use serde::{Deserialize, Serialize};
 

@@ -100,7 +100,7 @@ pub struct QuicNamesStatus {
 }
 
 /// The daemon.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct DaemonStatus {
     /// Where metrics are served to Prometheus; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
