@@ -72,7 +72,6 @@ use tokio::{
 };
 use tracing::info;
 
-use self::enforcement::Enforcement;
 pub use self::{
     bans::{change_pinned, lift_pinned},
     error::{DaemonError, ReloadError, StartupError},
@@ -81,6 +80,7 @@ pub use self::{
     respond::MapCall,
     shared::Daemon,
 };
+use self::{enforcement::Enforcement, reload::ReloadContext};
 
 /// The number of threads for blocking work from the start; the runtime may add more.
 const BLOCKING: usize = 4;
@@ -155,6 +155,11 @@ async fn run(options: Options, servers: Servers) -> Result<(), DaemonError> {
         move || daemon.detach.notify_one()
     };
     let (automatic, enforcement) = (daemon.automatic(), &daemon.enforcement);
+    let status = || status::status(&daemon.datapath(), Some(&daemon));
+    let context = ReloadContext {
+        enforcement,
+        status: &status,
+    };
     service::ready(&enforcement.datapath);
     let end = tokio::select! {
         () = started.control.serve(respond, detach) => EndReason::Stop,
@@ -164,7 +169,7 @@ async fn run(options: Options, servers: Servers) -> Result<(), DaemonError> {
         _ = terminate.recv() => EndReason::Stop,
         never = watch::interfaces::maintain(enforcement) => match never {},
         never = reload::on_request(
-            &daemon, started.requests, hang_up, started.files, started.feeds,
+            context, started.requests, hang_up, started.files, started.feeds,
         ) => match never {},
         never = incidents::watch(
             &enforcement.datapath, &daemon.texts, &daemon.incidents, quiet,
