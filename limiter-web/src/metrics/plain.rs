@@ -73,13 +73,13 @@ pub(super) fn tables(measurements: &Measurements, encoder: &mut DescriptorEncode
                 "limiter_known_names",
                 "Names of DNS queries that limits on new names know, counted at most ten seconds ago",
                 Kind::Gauge,
-            names.entries,
+                names.entries,
             ),
             (
                 "limiter_known_names_capacity",
                 "The most names that can be known",
                 Kind::Gauge,
-            names.capacity,
+                names.capacity,
             ),
         ]
     });
@@ -87,7 +87,7 @@ pub(super) fn tables(measurements: &Measurements, encoder: &mut DescriptorEncode
     all.try_for_each(|(name, help, kind, number)| encode(name, help, kind, number, encoder))
 }
 
-/// Encodes one.
+/// Encodes a number.
 pub(super) fn encode(
     name: &str,
     help: &str,
