@@ -80,7 +80,7 @@ pub use self::{
     respond::MapCall,
     shared::Daemon,
 };
-use self::{enforcement::Enforcement, reload::ReloadContext};
+use self::{enforcement::Enforcement, reread::ReloadContext};
 
 /// The number of threads for blocking work from the start; the runtime may add more.
 const BLOCKING: usize = 4;

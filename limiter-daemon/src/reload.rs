@@ -2,28 +2,20 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use limiter_datapath::kernel::{DatapathError, wall_clock_now};
-use limiter_protocol::{ReloadResult, Status};
+use limiter_datapath::kernel::wall_clock_now;
+use limiter_protocol::ReloadResult;
 use tokio::signal::unix::Signal;
 use tracing::{error, info};
 
 use super::{
-    enforcement::Enforcement,
     error::ReloadError,
     feeds::FeedUpdater,
     pins,
     requests::{PolicyRequest, RequestBatch, RequestQueue},
-    reread::reread,
+    reread::{ReloadContext, reread},
     rollout, service,
     watch::files::FileWatch,
 };
-
-/// What a reload changes, and the status to compare a configuration with.
-#[derive(Clone, Copy)]
-pub(super) struct ReloadContext<'d> {
-    pub(super) enforcement: &'d Arc<Enforcement>,
-    pub(super) status: &'d dyn Fn() -> Result<Status, DatapathError>,
-}
 
 /// Reloads on a request, on SIGHUP, and when one of the configuration's files changes. In between, keeps lists up to
 /// date with their feeds.

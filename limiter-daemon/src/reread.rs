@@ -2,12 +2,13 @@
 
 use std::{mem, sync::Arc, time::Instant};
 
+use limiter_datapath::kernel::DatapathError;
 use limiter_policy::{
     config::{Config, PushedFile},
     interface,
     lists::Feeds,
 };
-use limiter_protocol::{ReloadResult, SettingDiff, control::settings};
+use limiter_protocol::{ReloadResult, SettingDiff, Status, control::settings};
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
@@ -18,10 +19,16 @@ use super::{
     enforcement::Enforcement,
     error::ReloadError,
     feeds::FeedUpdater,
-    reload::ReloadContext,
     requests::RolloutRequest,
     watch::files::FileWatch,
 };
+
+/// The enforcement that a reload changes, and the status with which it compares settings.
+#[derive(Clone, Copy)]
+pub(super) struct ReloadContext<'d> {
+    pub(super) enforcement: &'d Arc<Enforcement>,
+    pub(super) status: &'d dyn Fn() -> Result<Status, DatapathError>,
+}
 
 /// Reads the configuration again, and puts it in force.
 pub(super) async fn reread(

@@ -19,10 +19,10 @@ use super::{
     enforcement::Enforcement,
     error::{ReloadError, StepError},
     feeds::FeedUpdater,
-    reload::ReloadContext,
     replacement,
     requests::RolloutRequest,
-    reread, service,
+    reread::{self, ReloadContext},
+    service,
     watch::files::FileWatch,
 };
 
