@@ -78,7 +78,6 @@ pub use self::{
     known::change_known_pinned,
     options::Options,
     respond::MapCall,
-    shared::Daemon,
 };
 use self::{enforcement::Enforcement, reread::ReloadContext};
 

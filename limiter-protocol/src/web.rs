@@ -29,13 +29,13 @@ pub type Lookup<Q, T> = Box<dyn Fn(&Q) -> Result<T, Failure> + Send + Sync>;
 /// Answers a request, as over the control channel.
 pub type Query<C> = Lookup<C, <C as Call>::Response>;
 
-/// Reads the daemon's state. Each call reads the maps of its part alone.
+/// The daemon's state. Each call reads the maps of its part alone.
 pub struct DaemonView {
-    /// For the metrics.
+    /// The numbers behind the metrics.
     pub measurements: Read<Measurements>,
-    /// For the page's overview.
+    /// The data of the page's overview.
     pub overview: Read<Overview>,
-    /// Cheap enough for each second.
+    /// The counters of packets, which the page reads each second.
     pub traffic: Read<TrafficCounts>,
     /// The last log lines about incidents, oldest first.
     pub incidents: Box<dyn Fn() -> Vec<IncidentLine> + Send + Sync>,
@@ -84,13 +84,13 @@ pub struct Servers {
 pub struct Measurements {
     /// Without [`Status::lost_pin`]: no metric shows it, and the search opens each pin.
     pub status: Status,
-    /// In the order of their attachment.
+    /// The traffic of interfaces, in the order of their attachment.
     pub interfaces: Vec<InterfaceTraffic>,
-    /// In the policy's order.
+    /// The numbers of limits, in the policy's order.
     pub limits: Vec<LimitMeasurements>,
     /// Buckets in debt; the others take no room.
     pub buckets: TableUse,
-    /// What became of drops in the record of offenders.
+    /// The drops that the record of offenders holds and lacks.
     pub recording: RecordingCounts,
     /// The offenders, and the names that they asked for, that are remembered.
     pub offenders: u64,
@@ -111,7 +111,7 @@ pub struct Measurements {
 pub struct InterfaceTraffic {
     /// The interface's name.
     pub interface: String,
-    /// In the order of [`Reason::ALL`].
+    /// Its packets and bytes, in the order of [`Reason::ALL`].
     pub reasons: Vec<(Reason, Traffic)>,
 }
 
@@ -177,7 +177,7 @@ pub struct Overview {
     pub status: Status,
     /// The state of the fleet; `None`: the daemon is alone.
     pub fleet: Option<FleetStatus>,
-    /// In the policy's order.
+    /// The limits, in the policy's order.
     pub limits: Vec<LimitOverview>,
 }
 
@@ -205,7 +205,7 @@ pub struct TrafficCounts {
     pub malformed: Action,
     /// Packets by reason over all interfaces, in the order of [`Reason::ALL`].
     pub packets: Vec<u64>,
-    /// By the limits' names.
+    /// The traffic of limits, by their names.
     pub limits: Vec<(String, LimitTraffic)>,
 }
 
