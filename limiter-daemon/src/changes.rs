@@ -42,14 +42,16 @@ impl Changes {
     }
 
     pub(super) fn history(&self, now: Instant) -> History {
-        let left = |unconfirmed: &PendingChange| {
-            let left = unconfirmed.until.saturating_duration_since(now);
-            u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
-        };
         History {
-            unconfirmed_for_ns: self.unconfirmed.as_ref().map(left),
+            unconfirmed_for_ns: self.unconfirmed_for_ns(now),
             ..self.history.clone()
         }
+    }
+
+    /// Nanoseconds until the waiting change is reverted; `None`: none waits.
+    pub(super) fn unconfirmed_for_ns(&self, now: Instant) -> Option<u64> {
+        let left = self.deadline()?.saturating_duration_since(now);
+        Some(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Makes a change wait for confirmation until the given time.

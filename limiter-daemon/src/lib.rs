@@ -1,11 +1,12 @@
 //! The daemon: runs the datapath, answers requests about it, and ends when told to.
 
-pub mod automatic;
+mod automatic;
 mod automatic_rates;
 mod bans;
 mod busy_keys;
 mod candidate;
 mod capacity;
+mod census;
 mod changes;
 mod confirm;
 mod connections;
@@ -13,7 +14,7 @@ mod dns_cookies;
 mod enforce;
 mod enforcement;
 mod error;
-mod exporter;
+mod explain;
 mod feeds;
 mod fleet;
 mod forwarded;
@@ -23,6 +24,7 @@ mod known;
 mod labels;
 mod listed;
 pub mod logging;
+mod measurements;
 mod memory;
 mod messages;
 mod no_answers;
@@ -31,7 +33,6 @@ mod options;
 mod own_addresses;
 mod pace;
 mod pins;
-mod queries;
 mod queues;
 mod reload;
 mod replacement;
@@ -39,11 +40,11 @@ mod requests;
 mod reread;
 mod reset;
 mod respond;
-mod responses;
 mod rmem_max;
 mod rollout;
 mod sent_back;
 mod server_names;
+mod servers;
 mod service;
 mod shared;
 mod shared_datapath;
@@ -52,39 +53,33 @@ mod standing;
 mod starting_point;
 mod startup;
 mod state;
+mod status;
 mod syn_cookies;
 mod texts;
+mod view;
 mod warnings;
 pub mod watch;
-pub mod watchdog;
+mod watchdog;
 mod worker;
 
 use std::{path::PathBuf, sync::Arc, thread, time::Duration};
 
 use limiter_datapath::kernel::possible_cpus;
-use limiter_protocol::control::accepted::hold_spare_descriptor;
+use limiter_protocol::{control::accepted::hold_spare_descriptor, web::Servers};
 use tokio::{
     signal::unix::{SignalKind, signal},
     task::spawn_blocking,
 };
 use tracing::info;
 
-use self::enforcement::Enforcement;
 pub use self::{
-    bans::{BanCounts, BanTotals, OriginKind, change_pinned, lift_pinned},
-    connections::{open_by_limit, status as connections},
+    bans::{change_pinned, lift_pinned},
     error::{DaemonError, ReloadError, StartupError},
-    exporter::{BindResult, Exporters, Listener, ListenerAt},
-    incidents::IncidentLine,
     known::change_known_pinned,
     options::Options,
-    queries::SourceBlock,
-    queues::by_name as queues,
     respond::MapCall,
-    shared::Daemon,
-    standing::{StandingCount, is_reserving, traffic_by_standing},
-    worker::Worker,
 };
+use self::{enforcement::Enforcement, reread::ReloadContext};
 
 /// The number of threads for blocking work from the start; the runtime may add more.
 const BLOCKING: usize = 4;
@@ -102,7 +97,7 @@ enum EndReason {
 }
 
 /// Runs the daemon on its own runtime, with this thread and others for blocking work.
-pub fn run_alone(options: Options, exporters: Exporters) -> Result<(), DaemonError> {
+pub fn run_alone(options: Options, servers: Servers) -> Result<(), DaemonError> {
     // First, so that its number is low.
     hold_spare_descriptor();
     memory::prepare();
@@ -119,7 +114,7 @@ pub fn run_alone(options: Options, exporters: Exporters) -> Result<(), DaemonErr
     runtime.block_on(async {
         make_threads().await;
         // In a box, as it is too large for the stack.
-        Box::pin(run(options, exporters)).await
+        Box::pin(run(options, servers)).await
     })
 }
 
@@ -136,7 +131,7 @@ async fn make_threads() {
 }
 
 /// Runs until told to end. Afterwards only pinned programs stay attached.
-async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> {
+async fn run(options: Options, servers: Servers) -> Result<(), DaemonError> {
     // Before anything is attached: a signal must never end the process without cleaning up.
     let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Signals)?;
@@ -145,7 +140,7 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
     let _too_large = signal(SignalKind::from_raw(libc::SIGXFSZ)).map_err(DaemonError::Signals)?;
     let quiet = options.incident_quiet;
     let started = tokio::select! {
-        started = startup::start(options, exporters) => started?,
+        started = startup::start(options, servers) => started?,
         _ = interrupt.recv() => return Ok(()),
         _ = terminate.recv() => return Ok(()),
     };
@@ -159,6 +154,11 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         move || daemon.detach.notify_one()
     };
     let (automatic, enforcement) = (daemon.automatic(), &daemon.enforcement);
+    let status = || status::status(&daemon.datapath(), Some(&daemon));
+    let context = ReloadContext {
+        enforcement,
+        status: &status,
+    };
     service::ready(&enforcement.datapath);
     let end = tokio::select! {
         () = started.control.serve(respond, detach) => EndReason::Stop,
@@ -168,7 +168,7 @@ async fn run(options: Options, exporters: Exporters) -> Result<(), DaemonError> 
         _ = terminate.recv() => EndReason::Stop,
         never = watch::interfaces::maintain(enforcement) => match never {},
         never = reload::on_request(
-            &daemon, started.requests, hang_up, started.files, started.feeds,
+            context, started.requests, hang_up, started.files, started.feeds,
         ) => match never {},
         never = incidents::watch(
             &enforcement.datapath, &daemon.texts, &daemon.incidents, quiet,

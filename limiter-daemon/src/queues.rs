@@ -34,15 +34,6 @@ pub(super) fn by_limit(datapath: &Datapath) -> Result<BTreeMap<u16, QueueStatus>
     statuses.collect()
 }
 
-/// Returns the status by the limits' names, for metrics.
-pub fn by_name(datapath: &Datapath) -> Result<BTreeMap<String, QueueStatus>, DatapathError> {
-    let mut by_limit = by_limit(datapath)?;
-    let limits = datapath.manifest().policy.limits.iter();
-    let named =
-        limits.filter_map(|limit| Some((limit.name.clone(), by_limit.remove(&limit.id.0)?)));
-    Ok(named.collect())
-}
-
 /// Returns the number of clients that wait for each limit, by its interned id.
 fn waiting(datapath: &Datapath, maps: &QueueMaps) -> Result<HashMap<u64, u64>, DatapathError> {
     let queues: HashMap<_, _> = maps.all()?.into_iter().collect();

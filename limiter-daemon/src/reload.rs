@@ -12,46 +12,46 @@ use super::{
     feeds::FeedUpdater,
     pins,
     requests::{PolicyRequest, RequestBatch, RequestQueue},
-    reread::reread,
+    reread::{ReloadContext, reread},
     rollout, service,
-    shared::Daemon,
     watch::files::FileWatch,
 };
 
 /// Reloads on a request, on SIGHUP, and when one of the configuration's files changes. In between, keeps lists up to
 /// date with their feeds.
 pub(super) async fn on_request(
-    daemon: &Arc<Daemon>,
+    context: ReloadContext<'_>,
     mut requests: RequestQueue,
     mut hang_up: Signal,
     mut files: FileWatch,
     mut feeds: FeedUpdater,
 ) -> Infallible {
+    let enforcement = context.enforcement;
     loop {
         let replies = tokio::select! {
             Some(request) = requests.next() => match request {
                 RequestBatch::Reload(replies) => replies,
                 RequestBatch::Other(PolicyRequest::Accept(accept, reply)) => {
                     // The client may have gone; the log says it too.
-                    let _ = reply.send(feeds.accept(&daemon.enforcement, accept).await);
+                    let _ = reply.send(feeds.accept(enforcement, accept).await);
                     continue;
                 }
                 RequestBatch::Other(PolicyRequest::Rollout(request, reply)) => {
                     // The fleet's node may have ended; the log says it too.
-                    let _ = reply.send(rollout::work(daemon, &mut files, &mut feeds, request).await);
+                    let _ = reply.send(rollout::work(context, &mut files, &mut feeds, request).await);
                     continue;
                 }
             },
             _ = hang_up.recv() => Vec::new(),
             _ = files.changed() => Vec::new(),
-            () = feeds.wait_until_due(&daemon.enforcement) => {
-                feeds.reread_changed(&daemon.enforcement).await;
+            () = feeds.wait_until_due(enforcement) => {
+                feeds.reread_changed(enforcement).await;
                 continue;
             }
         };
         // A change during the reading below may be missed there, so it must count as new.
         files.mark_seen();
-        let reloaded = reload(daemon, &mut files, &mut feeds).await;
+        let reloaded = reload(context, &mut files, &mut feeds).await;
         let reloaded = reloaded.map_err(Arc::new);
         for reply in replies {
             // The client may have gone; the log says it too.
@@ -62,13 +62,14 @@ pub(super) async fn on_request(
 
 /// Reads the configuration again, puts it in force, and logs the outcome.
 async fn reload(
-    daemon: &Arc<Daemon>,
+    context: ReloadContext<'_>,
     files: &mut FileWatch,
     feeds: &mut FeedUpdater,
 ) -> Result<ReloadResult, ReloadError> {
-    let _alone = daemon.enforcement.changing.lock().await;
-    pins::renew_alone(&daemon.enforcement).await;
-    let reloaded = match try_reload(daemon, files, feeds).await {
+    let enforcement = context.enforcement;
+    let _alone = enforcement.changing.lock().await;
+    pins::renew_alone(enforcement).await;
+    let reloaded = match try_reload(context, files, feeds).await {
         Ok(reloaded) => {
             info!(
                 generation = reloaded.generation,
@@ -79,7 +80,7 @@ async fn reload(
                 reloaded.limits,
                 reloaded.overrides,
             );
-            service::status(&daemon.enforcement.datapath);
+            service::status(&enforcement.datapath);
             Ok(reloaded)
         }
         Err(error) => {
@@ -90,16 +91,16 @@ async fn reload(
         }
     };
     let error = reloaded.as_ref().err().map(ToString::to_string);
-    daemon.enforcement.changes().record(wall_clock_now(), error);
+    enforcement.changes().record(wall_clock_now(), error);
     reloaded
 }
 
 async fn try_reload(
-    daemon: &Arc<Daemon>,
+    context: ReloadContext<'_>,
     files: &mut FileWatch,
     feeds: &mut FeedUpdater,
 ) -> Result<ReloadResult, ReloadError> {
     ReloadError::for_lack_of_descriptors()?;
-    let reloaded = reread(daemon, files, feeds).await;
+    let reloaded = reread(context, files, feeds).await;
     reloaded.map_err(ReloadError::detect_lack_of_descriptors)
 }

@@ -1,13 +1,14 @@
 //! Reads the configuration again, and puts it in force in place of the one before.
 
-use std::{mem, sync::Arc};
+use std::{mem, sync::Arc, time::Instant};
 
+use limiter_datapath::kernel::DatapathError;
 use limiter_policy::{
     config::{Config, PushedFile},
     interface,
     lists::Feeds,
 };
-use limiter_protocol::{ReloadResult, SettingDiff, control::settings};
+use limiter_protocol::{ReloadResult, SettingDiff, Status, control::settings};
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
@@ -15,46 +16,48 @@ use super::{
     candidate::{Candidate, CandidateError, Inheritance, LoadedConfig},
     confirm::Confirmation,
     enforce::put_in_force,
+    enforcement::Enforcement,
     error::ReloadError,
     feeds::FeedUpdater,
     requests::RolloutRequest,
-    responses,
-    shared::Daemon,
     watch::files::FileWatch,
 };
 
+/// The enforcement that a reload changes, and the status with which it compares settings.
+#[derive(Clone, Copy)]
+pub(super) struct ReloadContext<'d> {
+    pub(super) enforcement: &'d Arc<Enforcement>,
+    pub(super) status: &'d dyn Fn() -> Result<Status, DatapathError>,
+}
+
 /// Reads the configuration again, and puts it in force.
 pub(super) async fn reread(
-    daemon: &Arc<Daemon>,
+    context: ReloadContext<'_>,
     files: &mut FileWatch,
     feeds: &mut FeedUpdater,
 ) -> Result<ReloadResult, ReloadError> {
-    let candidate = read(daemon, Some(files), feeds.feeds(), None).await?;
-    put(
-        daemon,
-        feeds,
-        candidate,
-        Confirmation::of(&daemon.enforcement.options),
-    )
-    .await
+    let enforcement = context.enforcement;
+    let candidate = read(enforcement, Some(files), feeds.feeds(), None).await?;
+    let confirmation = Confirmation::of(&enforcement.options);
+    put(context, feeds, candidate, confirmation).await
 }
 
 /// Reads the configuration again, with the file of a rollout if there is one, while no change waits to be confirmed. Has its
 /// `files` watched from then on.
 pub(super) async fn read(
-    daemon: &Arc<Daemon>,
+    enforcement: &Enforcement,
     files: Option<&mut FileWatch>,
     feeds: &Feeds,
     rollout: Option<&RolloutRequest>,
 ) -> Result<Candidate, ReloadError> {
-    if daemon.enforcement.changes().deadline().is_some() {
+    if enforcement.changes().deadline().is_some() {
         return Err(ReloadError::Unconfirmed);
     }
     let (inherited, ours) = {
-        let datapath = daemon.datapath();
+        let datapath = enforcement.datapath();
         (Inheritance::of(datapath.manifest()), datapath.program_ids())
     };
-    let options = &daemon.enforcement.options;
+    let options = &enforcement.options;
     let path = options.config.clone();
     let old = feeds.clone();
     let pushed = rollout.map(|rollout| (rollout.file.clone(), Arc::clone(&rollout.text)));
@@ -79,24 +82,20 @@ pub(super) async fn read(
 
 /// Puts a newly read configuration in force.
 pub(super) async fn put(
-    daemon: &Arc<Daemon>,
+    context: ReloadContext<'_>,
     feeds: &mut FeedUpdater,
     mut candidate: Candidate,
     confirmation: Option<Confirmation>,
 ) -> Result<ReloadResult, ReloadError> {
+    let enforcement = context.enforcement;
     let missing = interface::names(&candidate.lookup.missing).map(str::to_owned);
     let waiting_for = missing.collect();
-    let after_restart = after_restart(daemon, &candidate.config)?;
+    let after_restart = after_restart(context, &candidate.config)?;
     let (read, begun_at) = (mem::take(&mut candidate.feeds), candidate.begun_at);
-    let change = Box::pin(put_in_force(
-        &daemon.enforcement,
-        candidate,
-        None,
-        confirmation,
-    ));
+    let change = Box::pin(put_in_force(enforcement, candidate, None, confirmation));
     let begun_anew = change.await?;
-    feeds.replace(&daemon.enforcement, read, begun_at);
-    let datapath = daemon.datapath();
+    feeds.replace(enforcement, read, begun_at);
+    let datapath = enforcement.datapath();
     let manifest = datapath.manifest();
     Ok(ReloadResult {
         generation: manifest.generation,
@@ -106,15 +105,17 @@ pub(super) async fn put(
         known_sources: begun_anew.known_sources,
         waiting_for,
         after_restart,
-        confirm_within_ns: daemon.history().unconfirmed_for_ns,
+        confirm_within_ns: (enforcement.changes()).unconfirmed_for_ns(Instant::now()),
     })
 }
 
 /// Returns changed settings that need a restart, except settings that options of `limiter run` override; logs them.
-fn after_restart(daemon: &Daemon, config: &Config) -> Result<Vec<SettingDiff>, ReloadError> {
-    let options = &daemon.enforcement.options;
-    let status = responses::status_of(daemon)?;
-    let mut settings = settings::restart_diff(config, &status);
+fn after_restart(
+    context: ReloadContext<'_>,
+    config: &Config,
+) -> Result<Vec<SettingDiff>, ReloadError> {
+    let options = &context.enforcement.options;
+    let mut settings = settings::restart_diff(config, &(context.status)()?);
     settings.retain(|found| match found.setting.as_str() {
         settings::MODE => options.mode.is_none(),
         settings::METRICS => options.metrics.is_none(),

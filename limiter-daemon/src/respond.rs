@@ -13,27 +13,25 @@ use limiter_protocol::{
     control::server::Reply,
     known::{KnownChanges, KnownQuery},
 };
-use limiter_reputation::pressure::UsePressure;
 use tokio::task::spawn_blocking;
 
 use super::{
     bans, busy_keys, confirm,
+    explain::explain,
     fleet::{Fleet, NoFleet},
     known, offenders, reset,
-    responses::{explain, status},
     shared::Daemon,
     sieves,
+    status::status,
 };
 
 /// A request that needs only the maps, so that it is answered from pinned maps where no daemon runs.
 pub trait MapCall: Call {
-    /// Answers the request. `daemon`: `None` if none runs. `measured`: the pressures on sieves that the
-    /// daemon measured.
+    /// Answers the request. `daemon`: `None` if none runs.
     fn respond(
         &self,
         datapath: &Datapath,
         daemon: Option<&Daemon>,
-        measured: &[UsePressure],
     ) -> Result<Self::Response, Failure>;
 }
 
@@ -111,19 +109,13 @@ impl MapCall for StatusQuery {
         &self,
         datapath: &Datapath,
         daemon: Option<&Daemon>,
-        measured: &[UsePressure],
     ) -> Result<Self::Response, Failure> {
-        Ok(Box::new(status(datapath, daemon, measured)?))
+        Ok(Box::new(status(datapath, daemon)?))
     }
 }
 
 impl MapCall for Explain {
-    fn respond(
-        &self,
-        datapath: &Datapath,
-        _: Option<&Daemon>,
-        _: &[UsePressure],
-    ) -> Result<Self::Response, Failure> {
+    fn respond(&self, datapath: &Datapath, _: Option<&Daemon>) -> Result<Self::Response, Failure> {
         Ok(Box::new(explain(datapath, self)?))
     }
 }
@@ -133,7 +125,6 @@ impl MapCall for OffenderQuery {
         &self,
         datapath: &Datapath,
         daemon: Option<&Daemon>,
-        _: &[UsePressure],
     ) -> Result<Self::Response, Failure> {
         let texts = daemon.map(|daemon| &*daemon.texts);
         Ok(offenders::list(datapath, texts, self)?)
@@ -145,7 +136,6 @@ impl MapCall for KeyQuery {
         &self,
         datapath: &Datapath,
         daemon: Option<&Daemon>,
-        _: &[UsePressure],
     ) -> Result<Self::Response, Failure> {
         let busy = daemon.map(|daemon| &daemon.busy_keys);
         Ok(busy_keys::list(datapath, busy, self)?)
@@ -153,56 +143,31 @@ impl MapCall for KeyQuery {
 }
 
 impl MapCall for BansQuery {
-    fn respond(
-        &self,
-        datapath: &Datapath,
-        _: Option<&Daemon>,
-        _: &[UsePressure],
-    ) -> Result<Self::Response, Failure> {
+    fn respond(&self, datapath: &Datapath, _: Option<&Daemon>) -> Result<Self::Response, Failure> {
         Ok(bans::page(datapath, self)?)
     }
 }
 
 impl MapCall for KnownQuery {
-    fn respond(
-        &self,
-        datapath: &Datapath,
-        _: Option<&Daemon>,
-        _: &[UsePressure],
-    ) -> Result<Self::Response, Failure> {
+    fn respond(&self, datapath: &Datapath, _: Option<&Daemon>) -> Result<Self::Response, Failure> {
         Ok(known::list(datapath, *self)?)
     }
 }
 
 impl MapCall for KnownSourceQuery {
-    fn respond(
-        &self,
-        datapath: &Datapath,
-        _: Option<&Daemon>,
-        _: &[UsePressure],
-    ) -> Result<Self::Response, Failure> {
+    fn respond(&self, datapath: &Datapath, _: Option<&Daemon>) -> Result<Self::Response, Failure> {
         Ok(known::of_address(datapath, self.address)?)
     }
 }
 
 impl MapCall for ListsQuery {
-    fn respond(
-        &self,
-        datapath: &Datapath,
-        _: Option<&Daemon>,
-        _: &[UsePressure],
-    ) -> Result<Self::Response, Failure> {
+    fn respond(&self, datapath: &Datapath, _: Option<&Daemon>) -> Result<Self::Response, Failure> {
         Ok(datapath.manifest().list_statuses(wall_clock_now()))
     }
 }
 
 impl MapCall for TestLists {
-    fn respond(
-        &self,
-        datapath: &Datapath,
-        _: Option<&Daemon>,
-        _: &[UsePressure],
-    ) -> Result<Self::Response, Failure> {
+    fn respond(&self, datapath: &Datapath, _: Option<&Daemon>) -> Result<Self::Response, Failure> {
         Ok(datapath.manifest().policy.findings(self.asked))
     }
 }
@@ -211,42 +176,27 @@ impl MapCall for SievesQuery {
     fn respond(
         &self,
         datapath: &Datapath,
-        _: Option<&Daemon>,
-        measured: &[UsePressure],
+        daemon: Option<&Daemon>,
     ) -> Result<Self::Response, Failure> {
-        Ok(sieves::list(datapath, self.name.as_deref(), measured)?)
+        let measured = daemon.map(Daemon::pressures).unwrap_or_default();
+        Ok(sieves::list(datapath, self.name.as_deref(), &measured)?)
     }
 }
 
 impl MapCall for PolicyQuery {
-    fn respond(
-        &self,
-        datapath: &Datapath,
-        _: Option<&Daemon>,
-        _: &[UsePressure],
-    ) -> Result<Self::Response, Failure> {
+    fn respond(&self, datapath: &Datapath, _: Option<&Daemon>) -> Result<Self::Response, Failure> {
         Ok(Box::new(datapath.manifest().policy.clone()))
     }
 }
 
 impl MapCall for ResetQuery {
-    fn respond(
-        &self,
-        datapath: &Datapath,
-        _: Option<&Daemon>,
-        _: &[UsePressure],
-    ) -> Result<Self::Response, Failure> {
+    fn respond(&self, datapath: &Datapath, _: Option<&Daemon>) -> Result<Self::Response, Failure> {
         Ok(reset::reset(datapath, self)?)
     }
 }
 
 impl MapCall for RefundQuery {
-    fn respond(
-        &self,
-        datapath: &Datapath,
-        _: Option<&Daemon>,
-        _: &[UsePressure],
-    ) -> Result<Self::Response, Failure> {
+    fn respond(&self, datapath: &Datapath, _: Option<&Daemon>) -> Result<Self::Response, Failure> {
         Ok(reset::refund(datapath, self)?)
     }
 }

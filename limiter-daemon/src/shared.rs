@@ -1,36 +1,30 @@
 //! The state that the daemon's threads and tasks share.
 
 use std::{
-    collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, PoisonError, RwLockReadGuard},
     time::Instant,
 };
 
-use limiter_datapath::kernel::{Datapath, DatapathError};
-use limiter_policy::policy::Limit;
-use limiter_protocol::{
-    AutomaticRate, DaemonStatus, FleetStatus, GuardStatus, History, PageStatus, ServerNamesStatus,
-    StateStatus, sieves::SieveBrief,
-};
+use limiter_datapath::kernel::Datapath;
+use limiter_protocol::{DaemonStatus, FleetStatus, History, PageStatus};
+use limiter_reputation::pressure::UsePressure;
 
 use super::{
     automatic::{self, Outcomes},
-    bans::{BanCounts, SharedBans},
-    capacity::{self, Capacity},
+    bans::SharedBans,
+    capacity::Capacity,
     changes::Confirmer,
     connections::{self, BusyKeys},
     enforcement::Enforcement,
     fleet::Fleet,
     forwarded::ForwardedStatus,
     guard::Guard,
-    incidents::{IncidentLine, RecentIncidents},
+    incidents::RecentIncidents,
     no_answers::NoAnswers,
-    server_names, sieves,
     state::StateSaver,
     texts::Texts,
     warnings::Warnings,
-    watchdog::ThreadWatchdog,
 };
 
 /// The state that the daemon's threads and tasks share and answer requests from.
@@ -107,19 +101,12 @@ impl Daemon {
     }
 
     /// Locks the datapath in force for reading.
-    pub fn datapath(&self) -> RwLockReadGuard<'_, Datapath> {
+    pub(super) fn datapath(&self) -> RwLockReadGuard<'_, Datapath> {
         self.enforcement.datapath()
     }
 
-    /// Returns why interfaces do not fit the policy in force, or cannot be attached to, by their names.
-    #[must_use]
-    pub fn misfits(&self) -> BTreeMap<String, String> {
-        self.enforcement.misfits.all()
-    }
-
     /// Returns how the policy has changed since the daemon started.
-    #[must_use]
-    pub fn history(&self) -> History {
+    pub(super) fn history(&self) -> History {
         let changes = self.enforcement.changes();
         let history = changes.history(Instant::now());
         let is_rollout = changes.confirmer() == Some(Confirmer::Fleet);
@@ -131,62 +118,14 @@ impl Daemon {
         }
     }
 
-    /// The outcomes of automatic bans since the daemon started.
-    #[must_use]
-    pub fn automatic_bans(&self) -> &Outcomes {
-        &self.automatic
-    }
-
-    /// The last log lines about incidents, oldest first.
-    #[must_use]
-    pub fn incidents(&self) -> Vec<IncidentLine> {
-        self.incidents.all()
-    }
-
-    /// The guard's status.
-    #[must_use]
-    pub fn guard_status(&self) -> GuardStatus {
-        self.guard.status()
-    }
-
-    /// The outcome of saving the state; `None`: no state file is configured.
-    #[must_use]
-    pub fn state_status(&self) -> Option<StateStatus> {
-        self.state.as_ref().map(StateSaver::status)
-    }
-
     /// The fleet's status; `None`: the daemon is alone.
-    #[must_use]
-    pub fn fleet_status(&self) -> Option<FleetStatus> {
+    pub(super) fn fleet_status(&self) -> Option<FleetStatus> {
         self.fleet.as_ref().map(|fleet| fleet.status())
     }
 
-    /// The number of bans, and of changes to them since the daemon started.
-    #[must_use]
-    pub fn ban_counts(&self) -> BanCounts {
-        self.bans.index().counts()
-    }
-
-    /// The rate in force of a limit; `None`: it is not automatic.
-    pub fn automatic_rate(
-        &self,
-        datapath: &Datapath,
-        limit: &Limit,
-    ) -> Result<Option<AutomaticRate>, DatapathError> {
-        capacity::status(datapath, Some(&self.capacity), limit)
-    }
-
-    /// The outcomes of connections for limits by server name; `None`: there is no such limit.
-    pub fn server_names(
-        &self,
-        datapath: &Datapath,
-    ) -> Result<Option<ServerNamesStatus>, DatapathError> {
-        server_names::status(datapath, Some(&self.enforcement.datapath.naming))
-    }
-
-    /// Summarizes the sieves.
-    pub fn sieves(&self, datapath: &Datapath) -> Result<Vec<SieveBrief>, DatapathError> {
-        sieves::brief(datapath, &self.enforcement.datapath.pressures.measured())
+    /// The pressures on sieves.
+    pub(super) fn pressures(&self) -> Vec<UsePressure> {
+        self.enforcement.datapath.pressures.measured()
     }
 
     pub(super) fn status(&self) -> DaemonStatus {
@@ -195,12 +134,12 @@ impl Daemon {
             metrics_hosts: self.read_access.metrics_hosts.clone(),
             page: self.read_access.page.clone(),
             group: self.read_access.group.clone(),
-            state: self.state_status(),
+            state: self.state.as_ref().map(StateSaver::status),
             reloads: self.history(),
             guard: self.guard.status(),
             no_answers: self.no_answers.reason(),
             lost_answers: self.lost_answers.all(),
-            misfits: self.misfits(),
+            misfits: self.enforcement.misfits.all(),
             unmatched: (self.enforcement.unmatched.lock())
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
@@ -210,12 +149,6 @@ impl Daemon {
             tracking: self.forwarded.status(),
             fleet: self.fleet.as_ref().map(|fleet| fleet.brief()),
         }
-    }
-
-    /// The watchdog of the other threads.
-    #[must_use]
-    pub fn watchdog(&self) -> &ThreadWatchdog {
-        &self.enforcement.watchdog
     }
 
     pub(super) fn automatic(&self) -> automatic::BanContext {

@@ -12,8 +12,6 @@ use limiter_common::{
 use limiter_datapath::kernel::{
     Datapath, DatapathError, LimitBucket, SourceStanding, monotonic_now,
 };
-use limiter_policy::policy::Limit;
-
 use limiter_protocol::{
     ReserveExplanation, ShortageStatus, StandingExplanation, StandingReason, StandingStatus,
     StandingTraffic, counted_standings,
@@ -27,11 +25,9 @@ pub(super) fn status(datapath: &Datapath) -> Result<Option<StandingStatus>, Data
         Err(error) => return Err(error),
     };
     let limits = datapath.manifest().policy.limits.iter();
-    let limits = limits.filter(|limit| is_reserving(limit)).map(|limit| {
-        let of_each = traffic_by_standing(datapath, limit.id)?.into_iter();
-        let of_each = of_each.map(|(standing, traffic)| StandingTraffic::new(standing, &traffic));
-        Ok((limit.name.clone(), of_each.collect()))
-    });
+    let limits = limits
+        .filter(|limit| limit.reserves())
+        .map(|limit| Ok((limit.name.clone(), traffic_by_standing(datapath, limit.id)?)));
     Ok(Some(StandingStatus {
         shortage: shortage(known.shortage()?, Tick::of_ns(monotonic_now())),
         handshakes_error: (datapath.handshake_status().err()).map(ToString::to_string),
@@ -48,18 +44,11 @@ fn dns_cookies(datapath: &Datapath) -> Result<BTreeMap<String, u64>, DatapathErr
         .collect())
 }
 
-/// A limit's traffic by standing; `None`: from sources without a look-up of their standing.
-pub type StandingCount = (Option<Standing>, LimitTraffic);
-
 /// Returns the traffic by standing of a limit that reserves, in the order of [`counted_standings`].
-///
-/// # Errors
-///
-/// Fails if the counters cannot be read.
-pub fn traffic_by_standing(
+fn traffic_by_standing(
     datapath: &Datapath,
     limit: LimitId,
-) -> Result<Vec<StandingCount>, DatapathError> {
+) -> Result<Vec<StandingTraffic>, DatapathError> {
     // The parts are read first, so that their sum does not exceed the total.
     let of_each = datapath.standing_traffic(limit)?;
     let mut asked = LimitTraffic::default();
@@ -68,13 +57,10 @@ pub fn traffic_by_standing(
     }
     let unasked = datapath.limit_traffic(limit)?.without(asked);
     let traffic = of_each.into_iter().chain([unasked]);
-    Ok(counted_standings().zip(traffic).collect())
-}
-
-/// Returns whether a limit counts traffic by standing.
-#[must_use]
-pub fn is_reserving(limit: &Limit) -> bool {
-    limit.reserves()
+    let by_standing = counted_standings().zip(traffic);
+    Ok(by_standing
+        .map(|(standing, traffic)| StandingTraffic::new(standing, &traffic))
+        .collect())
 }
 
 pub(super) fn explain(standing: &SourceStanding, ipv6_prefix: u8) -> StandingExplanation {

@@ -13,6 +13,7 @@ use limiter_policy::{
 use limiter_protocol::{
     PageStatus,
     control::server::{ReservedSocket, Server},
+    web::{Listener, Servers},
 };
 use tracing::{info, warn};
 
@@ -23,18 +24,19 @@ use super::{
     enforce::put_in_force,
     enforcement::Enforcement,
     error::StartupError,
-    exporter::{Exporters, ListenerAt},
     feeds::FeedUpdater,
     fleet::{self, Fleet, KeyFile},
     options::Options,
     own_addresses::OwnAddressUpdater,
     requests::{RequestQueue, Requests},
     server_names,
+    servers::serve,
     shared::{Daemon, ReadAccess},
     shared_datapath::SharedDatapath,
     sieves,
     starting_point::StartingPoint,
     state::{ResumeState, StateSaver},
+    view::view,
     watch::files::FileWatch,
     worker::Worker,
 };
@@ -56,10 +58,7 @@ pub(super) struct Components {
     pub(super) own_addresses: OwnAddressUpdater,
 }
 
-pub(super) async fn start(
-    options: Options,
-    exporters: Exporters,
-) -> Result<Components, StartupError> {
+pub(super) async fn start(options: Options, servers: Servers) -> Result<Components, StartupError> {
     preflight::check()?;
     // Before anything else is touched, so that a refused daemon sets no state file aside either.
     let socket = ReservedSocket::take(&options.socket).await?;
@@ -93,11 +92,11 @@ pub(super) async fn start(
     let listener = match options.metrics.unwrap_or(candidate.config.metrics.listen) {
         None => None,
         Some(address) => {
-            let bound = (exporters.metrics)(address, &candidate.config.metrics.hosts);
+            let bound = (servers.metrics)(address, &candidate.config.metrics.hosts);
             Some(bound.map_err(|source| StartupError::Metrics { address, source })?)
         }
     };
-    let page = bind_page(exporters, &candidate.config.page, group.as_deref())?;
+    let page = bind_page(servers, &candidate.config.page, group.as_deref())?;
 
     let settings = || {
         let config = &candidate.config;
@@ -143,8 +142,14 @@ pub(super) async fn start(
         threads.push(leases.map_err(StartupError::Thread)?);
     }
     let own_addresses = OwnAddressUpdater::start(&enforcement.datapath, &daemon.no_answers).await;
-    for listener in [listener, page_listener].into_iter().flatten() {
-        let serving = listener.serve(Arc::clone(&daemon));
+    let view = Arc::new(view(&daemon));
+    let watchdog = &enforcement.watchdog;
+    if let Some(listener) = listener {
+        let serving = serve(listener, &view, watchdog, "metrics", |all| &all.metrics);
+        threads.push(serving.map_err(StartupError::Thread)?);
+    }
+    if let Some(listener) = page_listener {
+        let serving = serve(listener, &view, watchdog, "page", |all| &all.page);
         threads.push(serving.map_err(StartupError::Thread)?);
     }
     log_attached(&daemon);
@@ -161,14 +166,14 @@ pub(super) async fn start(
 
 /// Binds the page's port or socket; `None`: there is no page.
 fn bind_page(
-    exporters: Exporters,
+    servers: Servers,
     page: &Page,
     group: Option<&str>,
-) -> Result<Option<ListenerAt<ListenAddress>>, StartupError> {
+) -> Result<Option<(ListenAddress, Listener)>, StartupError> {
     let Some(address) = &page.listen else {
         return Ok(None);
     };
-    let bound = (exporters.page)(address, &page.hosts, group);
+    let bound = (servers.page)(address, &page.hosts, group);
     bound.map(Some).map_err(|source| StartupError::Page {
         address: address.clone(),
         source,

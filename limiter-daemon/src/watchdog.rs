@@ -7,8 +7,7 @@ use std::{
 
 use limiter_datapath::kernel::monotonic_now;
 
-/// The longest time between two check-ins of a working thread.
-pub const CHECK_IN_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) use limiter_protocol::web::CHECK_IN_INTERVAL;
 
 /// How long a thread may be without a check-in before it counts as hanging: it may have to wait for the kernel's
 /// verifier, or for a network card that is being set up.
@@ -16,19 +15,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The last check-in of a thread.
 #[derive(Debug, Default)]
-pub struct WatchedThread {
+pub(crate) struct WatchedThread {
     /// On the monotonic clock; 0: the thread does not run.
     checked_in_ns: AtomicU64,
 }
 
 impl WatchedThread {
     /// Records that the thread works.
-    pub fn check_in(&self) {
+    pub(crate) fn check_in(&self) {
         self.checked_in_ns.store(monotonic_now(), Ordering::Relaxed);
     }
 
     /// Records the orderly end of the thread.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         self.checked_in_ns.store(0, Ordering::Relaxed);
     }
 
@@ -41,23 +40,23 @@ impl WatchedThread {
 
 /// Watches all threads but the one that answers requests.
 #[derive(Debug, Default)]
-pub struct ThreadWatchdog {
+pub(crate) struct ThreadWatchdog {
     /// Measures the pressure of sieves.
-    pub pressure: WatchedThread,
+    pub(crate) pressure: WatchedThread,
     /// Finds automatic rates.
-    pub capacity: WatchedThread,
+    pub(crate) capacity: WatchedThread,
     /// Reverts unconfirmed policies.
-    pub confirmation: WatchedThread,
+    pub(crate) confirmation: WatchedThread,
     /// Serves the metrics.
-    pub metrics: WatchedThread,
+    pub(crate) metrics: WatchedThread,
     /// Serves the page.
-    pub page: WatchedThread,
+    pub(crate) page: WatchedThread,
     /// Reads server names.
-    pub server_names: WatchedThread,
+    pub(crate) server_names: WatchedThread,
     /// Receives from the other nodes of the fleet.
-    pub fleet: WatchedThread,
+    pub(crate) fleet: WatchedThread,
     /// Shares budgets with the other nodes of the fleet.
-    pub leases: WatchedThread,
+    pub(crate) leases: WatchedThread,
 }
 
 impl ThreadWatchdog {

@@ -8,18 +8,14 @@ use std::{
 use limiter_datapath::kernel::possible_cpus;
 
 /// A running thread. Dropping it ends the thread and waits for it.
-pub struct Worker {
+pub(crate) struct Worker {
     tell_to_end: Box<dyn Fn() + Send>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Worker {
     /// Starts a thread of that name. `tell_to_end` must make `work` return soon.
-    ///
-    /// # Errors
-    ///
-    /// There is no room for another thread.
-    pub fn start(
+    pub(crate) fn start(
         name: &str,
         work: impl FnOnce() + Send + 'static,
         tell_to_end: impl Fn() + Send + 'static,

@@ -1,6 +1,7 @@
 //! The protocol between the command line and the daemon. Both sides use these types; the types depend on
 //! neither.
 
+mod automatic_rate;
 pub mod bans;
 mod connections;
 #[expect(clippy::disallowed_methods, reason = "a daemon waits for its turn")]
@@ -17,12 +18,14 @@ mod standing;
 mod status;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod web;
 
 use serde::{Deserialize, Serialize};
 
 pub use limiter_fleet::rollout::{RolloutPlan, RolloutStatus};
 
 pub use self::{
+    automatic_rate::{AutomaticRate, OverloadKind, OverloadStatus},
     connections::{
         ConnectionsStatus, KeyList, KeyQuery, KeyStatus, MOST_KEYS, OpenByLimit, QueueStatus,
         TrackingStatus,
@@ -44,9 +47,8 @@ pub use self::{
         StandingTraffic, counted_name, counted_standings,
     },
     status::{
-        AutomaticRate, BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus,
-        LimitStatus, OverloadStatus, PageStatus, PolicyStatus, QuicNamesStatus, ServerNamesStatus,
-        StateStatus, Status,
+        BansStatus, BucketsStatus, DaemonStatus, GuardStatus, InterfaceStatus, LimitStatus,
+        PageStatus, PolicyStatus, QuicNamesStatus, ServerNamesStatus, StateStatus, Status,
     },
 };
 

@@ -15,6 +15,7 @@ use limiter_policy::{
 use serde::{Deserialize, Serialize};
 
 use super::{
+    automatic_rate::AutomaticRate,
     connections::{ConnectionsStatus, QueueStatus, TrackingStatus},
     fleet::FleetBrief,
     reload::History,
@@ -99,7 +100,7 @@ pub struct QuicNamesStatus {
 }
 
 /// The daemon.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct DaemonStatus {
     /// Where metrics are served to Prometheus; `None`: nowhere.
     pub metrics: Option<SocketAddr>,
@@ -304,32 +305,6 @@ pub struct LimitStatus {
     /// The parts of its metrics' names in Traffic Server; `None`: it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<FlatMetrics>,
-}
-
-/// An automatic rate, in tokens a second.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AutomaticRate {
-    /// The rate in force.
-    pub rate: u64,
-    /// The lowest.
-    pub floor: u64,
-    /// The highest.
-    pub ceiling: u64,
-    /// Signs of the host's overload since the limit came in force or the daemon started, by kind.
-    pub overload: Vec<OverloadStatus>,
-    /// Why the floor is in force; `None`: the rate is being searched.
-    pub error: Option<String>,
-}
-
-/// A sign of the host's overload: it lost packets for lack of time to process them, or is about to.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OverloadStatus {
-    /// Where: `receive-buffer`, `listen-queue`, `backlog` or `full-cpu`.
-    pub kind: String,
-    /// The number of intervals of a quarter of a second with this sign.
-    pub intervals: u64,
-    /// Nanoseconds since the last of them.
-    pub ago_ns: u64,
 }
 
 impl From<&LimitStatus> for LimitTraffic {

@@ -10,8 +10,8 @@ use limiter_policy::{
 };
 
 use super::{
-    BansStatus, BucketsStatus, DaemonStatus, Explanation, GuardStatus, History, InterfaceStatus,
-    LastDrop, LimitExplanation, PolicyStatus, Status,
+    BansStatus, BucketsStatus, DaemonStatus, Explanation, InterfaceStatus, LastDrop,
+    LimitExplanation, PolicyStatus, Status,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -53,21 +53,7 @@ pub fn status() -> Status {
         lost_pin: None,
         daemon: Some(DaemonStatus {
             metrics: Metrics::default().listen,
-            metrics_hosts: Vec::new(),
-            page: None,
-            group: None,
-            state: None,
-            reloads: History::default(),
-            guard: GuardStatus::default(),
-            no_answers: None,
-            lost_answers: BTreeMap::new(),
-            misfits: BTreeMap::new(),
-            unmatched: Vec::new(),
-            unseen: BTreeMap::new(),
-            secrets_error: None,
-            syn_cookies: BTreeMap::new(),
-            tracking: None,
-            fleet: None,
+            ..DaemonStatus::default()
         }),
         reasons: BTreeMap::new(),
         limits: BTreeMap::new(),

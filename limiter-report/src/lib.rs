@@ -7,6 +7,7 @@ pub mod explanation;
 pub mod fleet;
 pub mod health;
 pub mod lists;
+pub mod numbers;
 pub mod render;
 pub mod sieves;
 pub mod standing;

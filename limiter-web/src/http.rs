@@ -8,7 +8,6 @@ use std::{
     net::{self, IpAddr, Ipv6Addr, SocketAddr},
     os::unix,
     path::Path,
-    sync::Arc,
     time::Duration,
 };
 
@@ -22,16 +21,17 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, UnixListener},
-    sync::Notify,
     time::{interval, timeout},
 };
 use tracing::debug;
 
-use limiter_daemon::{
-    Daemon, Worker,
-    watchdog::{CHECK_IN_INTERVAL, ThreadWatchdog, WatchedThread},
+use limiter_protocol::{
+    control::{SocketFile, accepted::Connections},
+    web::{CHECK_IN_INTERVAL, ServerThread},
 };
-use limiter_protocol::control::{SocketFile, accepted::Connections};
+
+/// Tells the watchdog that the thread works.
+pub(crate) type CheckIn = Box<dyn Fn() + Send + Sync>;
 
 const MOST: usize = 64;
 
@@ -95,14 +95,12 @@ impl Port {
         Ok(Self::Unix(file, listener))
     }
 
-    /// Serves on a thread of its own, with its own runtime. `watched`: the thread's entry in the watchdog.
+    /// Prepares to serve on a runtime of its own; returns the work of the thread.
     pub(crate) fn serve(
         self,
-        thread: &str,
-        daemon: Arc<Daemon>,
-        watched: fn(&ThreadWatchdog) -> &WatchedThread,
-        serve: impl AsyncFnOnce(BoundListener, &Arc<Daemon>) -> Infallible + Send + 'static,
-    ) -> io::Result<Worker> {
+        thread: ServerThread,
+        serve: impl AsyncFnOnce(BoundListener, &CheckIn) -> Infallible + Send + 'static,
+    ) -> io::Result<Box<dyn FnOnce() + Send>> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -115,21 +113,15 @@ impl Port {
                 }
             }
         };
-        let end = Arc::new(Notify::new());
-        let ended = Arc::clone(&end);
-        Worker::start(
-            thread,
-            move || {
-                runtime.block_on(async {
-                    tokio::select! {
-                        never = serve(listener, &daemon) => match never {},
-                        () = ended.notified() => {}
-                    }
-                });
-                watched(daemon.watchdog()).end();
-            },
-            move || end.notify_one(),
-        )
+        let ServerThread { check_in, end } = thread;
+        Ok(Box::new(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    never = serve(listener, &check_in) => match never {},
+                    () = end.notified() => {}
+                }
+            });
+        }))
     }
 }
 
@@ -167,7 +159,7 @@ where
 pub(crate) async fn serve(
     listener: BoundListener,
     name: &'static str,
-    watched: &WatchedThread,
+    check_in: &CheckIn,
     service: impl HttpService,
 ) -> Infallible {
     match listener {
@@ -176,7 +168,7 @@ pub(crate) async fn serve(
                 let (stream, address) = listener.accept().await?;
                 Ok((stream, Peer::at(address.ip())))
             };
-            accept(next, name, watched, service).await
+            accept(next, name, check_in, service).await
         }
         BoundListener::Unix(listener, file) => {
             // Other users' connections are closed at once, without a response.
@@ -187,7 +179,7 @@ pub(crate) async fn serve(
                     break Ok((stream, Peer::User(user.ok())));
                 }
             };
-            accept(next, name, watched, service).await
+            accept(next, name, check_in, service).await
         }
     }
 }
@@ -195,7 +187,7 @@ pub(crate) async fn serve(
 async fn accept<S>(
     mut next: impl AsyncFnMut() -> io::Result<(S, Peer)>,
     name: &'static str,
-    watched: &WatchedThread,
+    check_in: &CheckIn,
     service: impl HttpService,
 ) -> Infallible
 where
@@ -205,7 +197,7 @@ where
     let mut check_ins = interval(CHECK_IN_INTERVAL);
     loop {
         tokio::select! {
-            _ = check_ins.tick() => watched.check_in(),
+            _ = check_ins.tick() => check_in(),
             (stream, peer) = connections.accept(&mut next) => {
                 connections.serve(converse(stream, peer, name, service.clone())).await;
             }

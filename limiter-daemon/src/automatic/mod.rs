@@ -18,7 +18,7 @@ use limiter_reputation::automatic::{Decider, DueBans};
 use tokio::task::{JoinError, spawn_blocking};
 use tracing::{error, warn};
 
-pub use self::outcomes::{Outcome, Outcomes};
+pub(super) use self::outcomes::{Outcome, Outcomes};
 use self::{event::Lines, unproven::UnprovenCounts};
 use super::{
     bans::SharedBans,

@@ -9,7 +9,7 @@ use limiter_common::limit::LimitId;
 
 /// The outcome of a source that a limit would ban.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// It is banned.
     Banned,
     /// The limit's `ban` only observes.
@@ -26,7 +26,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// All outcomes.
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Banned,
         Self::WouldBan,
         Self::Refused,
@@ -36,8 +36,7 @@ impl Outcome {
     ];
 
     /// The label in metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Banned => "banned",
             Self::WouldBan => "would_ban",
@@ -51,12 +50,11 @@ impl Outcome {
 
 /// The number of sources by limit and outcome, since the daemon started.
 #[derive(Debug, Default)]
-pub struct Outcomes(Mutex<BTreeMap<(LimitId, Outcome), u64>>);
+pub(crate) struct Outcomes(Mutex<BTreeMap<(LimitId, Outcome), u64>>);
 
 impl Outcomes {
     /// The number of a limit's sources with an outcome.
-    #[must_use]
-    pub fn of(&self, limit: LimitId, outcome: Outcome) -> u64 {
+    pub(crate) fn of(&self, limit: LimitId, outcome: Outcome) -> u64 {
         self.all().get(&(limit, outcome)).copied().unwrap_or(0)
     }
 

@@ -13,7 +13,7 @@ use limiter_common::{
 };
 use limiter_datapath::kernel::DatapathError;
 use limiter_policy::policy::bans::{MOST_ORIGINS, Origin, forgotten_at, prefix_of, with, without};
-
+use limiter_protocol::web::BanTotals;
 use tokio::sync::Notify;
 
 use super::{
@@ -31,30 +31,16 @@ const MOST_REMOVED: u32 = 10_000;
 /// Automatic bans leave 1 / `KEPT_PART` of the table to bans by hand.
 const KEPT_PART: u32 = 4;
 
-/// The changes to bans of one origin kind since the daemon started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BanTotals {
-    /// Bans made, including replacements of earlier bans.
-    pub made: u64,
-    /// Lifted bans.
-    pub lifted: u64,
-    /// Bans that ended by themselves.
-    pub ended: u64,
-    /// Bans lifted to make room for a ban by hand.
-    pub evicted: u64,
-}
-
 /// The number of bans, and of changes to them since the daemon started.
 #[derive(Clone, Debug, Default)]
-pub struct BanCounts {
+pub(crate) struct BanCounts {
     holding: BTreeMap<OriginKind, [u32; 2]>,
     done: BTreeMap<OriginKind, BanTotals>,
 }
 
 impl BanCounts {
     /// The number of bans that hold, by family, for all origin kinds of a name, as of a second ago at most.
-    #[must_use]
-    pub fn holding(&self, name: &str) -> [u32; 2] {
+    pub(crate) fn holding(&self, name: &str) -> [u32; 2] {
         let origin_kinds = self.holding.iter();
         sum(origin_kinds
             .filter(|(origin_kind, _)| origin_kind.name() == name)
@@ -62,8 +48,7 @@ impl BanCounts {
     }
 
     /// The changes to the bans of an origin kind.
-    #[must_use]
-    pub fn done(&self, origin_kind: OriginKind) -> BanTotals {
+    pub(crate) fn done(&self, origin_kind: OriginKind) -> BanTotals {
         let done = self.done.get(&origin_kind);
         done.copied().unwrap_or_default()
     }

@@ -21,19 +21,16 @@ use tokio::{
 };
 use tracing::{error, warn};
 
+pub use self::change::{change_pinned, lift_pinned};
 pub(super) use self::{
-    ban_index::Bans,
+    ban_index::{BanCounts, Bans},
     change::{change, lift_all},
     journal::JournalEntry,
     list::{count, of_address, page},
     new::{BanError, BanOrigin, NewBan},
+    origin_kind::OriginKind,
     saved::{changes, restore, save, save_hits},
     shared_bans::SharedBans,
-};
-pub use self::{
-    ban_index::{BanCounts, BanTotals},
-    change::{change_pinned, lift_pinned},
-    origin_kind::OriginKind,
 };
 
 /// Interval between sweeps, each through some thousand bans.

@@ -5,7 +5,7 @@ use limiter_policy::policy::bans::Origin;
 
 /// The kind of a ban's origin. Counts are per kind, not per origin, because clients may make up any number of origins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OriginKind {
+pub(crate) enum OriginKind {
     /// An operator, who gave no name.
     Operator,
     /// CrowdSec.
@@ -18,10 +18,10 @@ pub enum OriginKind {
 
 impl OriginKind {
     /// All kinds but limits.
-    pub const BY_HAND: [Self; 3] = [Self::Operator, Self::CrowdSec, Self::Other];
+    pub(crate) const BY_HAND: [Self; 3] = [Self::Operator, Self::CrowdSec, Self::Other];
 
     /// The names of all kinds.
-    pub const NAMES: [&str; 4] = ["operator", "crowdsec", "other", "automatic"];
+    pub(crate) const NAMES: [&str; 4] = ["operator", "crowdsec", "other", "automatic"];
 
     pub(super) fn of(ban: &Ban) -> Self {
         if ban.is_automatic() {
@@ -34,14 +34,12 @@ impl OriginKind {
     }
 
     /// Returns the limit of this interned id.
-    #[must_use]
-    pub const fn limit(id: LimitId) -> Self {
+    pub(crate) const fn limit(id: LimitId) -> Self {
         Self::Limit(id.0)
     }
 
     /// The name of its origin; `other` stands for several.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Operator => "operator",
             Self::CrowdSec => "crowdsec",

@@ -11,7 +11,8 @@ use std::{
 
 use limiter_common::limit::LimitId;
 use limiter_datapath::kernel::DatapathError;
-use limiter_host::capacity::{Finder, Kind, OverloadCount, ReadOverloadError};
+use limiter_host::capacity::{Finder, OverloadCount, ReadOverloadError};
+use limiter_protocol::OverloadKind;
 
 pub(super) use self::status::status;
 
@@ -52,8 +53,8 @@ pub(super) enum FindError {
     Datapath(#[from] DatapathError),
 }
 
-/// Overload by kind, in the order of [`Kind::ALL`]; `None`: none of that kind.
-type OverloadCounts = [Option<OverloadCount>; Kind::ALL.len()];
+/// Overload by kind, in the order of [`OverloadKind::ALL`]; `None`: none of that kind.
+type OverloadCounts = [Option<OverloadCount>; OverloadKind::ALL.len()];
 
 impl Capacity {
     /// Waits for the pause; returns whether the daemon has ended meanwhile.

@@ -1,9 +1,8 @@
 //! The status of automatic rates.
 
 use limiter_datapath::kernel::{Datapath, DatapathError, monotonic_now};
-use limiter_host::capacity::Kind;
 use limiter_policy::policy::Limit;
-use limiter_protocol::{AutomaticRate, OverloadStatus};
+use limiter_protocol::{AutomaticRate, OverloadKind, OverloadStatus};
 
 use super::{Capacity, OverloadCounts};
 
@@ -26,7 +25,7 @@ pub(crate) fn status(
         None => (OverloadCounts::default(), Some("no daemon runs".to_owned())),
     };
     let now_ns = monotonic_now();
-    let heard = Kind::ALL.into_iter().zip(overload);
+    let heard = OverloadKind::ALL.into_iter().zip(overload);
     let heard = heard.filter_map(|(kind, heard)| Some((kind, heard?)));
     Ok(Some(AutomaticRate {
         rate,

@@ -232,7 +232,7 @@ fn counted_cookies(datapath: &Datapath) -> Vec<u64> {
 }
 
 /// Returns the number of counted connections; `None`: the policy limits no connections.
-pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, DatapathError> {
+pub(super) fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, DatapathError> {
     let Some(maps) = datapath
         .source_maps()
         .filter(|_| datapath.counts_connections() || CountSettings::of(datapath).charges)
@@ -252,7 +252,7 @@ pub fn status(datapath: &Datapath) -> Result<Option<ConnectionsStatus>, Datapath
 }
 
 /// Returns the number of open connections that each limit counts, by its name.
-pub fn open_by_limit(datapath: &Datapath) -> BTreeMap<String, u64> {
+pub(super) fn open_by_limit(datapath: &Datapath) -> BTreeMap<String, u64> {
     let limits = &datapath.manifest().policy.limits;
     let counting = limits.iter().filter(|limit| limit.counts_connections());
     let names = counting.map(|limit| limit.name.clone());

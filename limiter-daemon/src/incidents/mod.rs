@@ -13,10 +13,10 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use limiter_common::limit::LimitId;
 use limiter_datapath::kernel::{DatapathError, monotonic_now, wall_clock_now};
 use limiter_policy::config::Offenders;
+use limiter_protocol::web::IncidentLine;
 use tokio::task::spawn_blocking;
 use tracing::{error, warn};
 
-pub use self::recent::IncidentLine;
 pub(super) use self::recent::RecentIncidents;
 use self::{event::Event, tracker::Incidents};
 use super::{

@@ -5,21 +5,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use jiff::Timestamp;
+use limiter_protocol::web::IncidentLine;
 
 /// More lines than the log allows in a quarter of an hour.
 const MOST: usize = 256;
-
-/// A log line about an incident.
-#[derive(Clone, Debug)]
-pub struct IncidentLine {
-    /// The time of logging.
-    pub at: Timestamp,
-    /// Whether an incident began; else it ended.
-    pub began: bool,
-    /// The message.
-    pub text: String,
-}
 
 /// The newest lines.
 #[derive(Default)]
@@ -47,6 +36,8 @@ impl RecentIncidents {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
 
     #[test]

@@ -3,7 +3,7 @@
 
 pub(super) mod memory;
 
-use std::{ffi::OsStr, sync::Arc};
+use std::ffi::OsStr;
 
 use limiter_datapath::kernel::wall_clock_now;
 use limiter_fleet::rollout::{NodePart, NodeState, Work};
@@ -16,39 +16,41 @@ use super::{
     candidate::Candidate,
     changes::Confirmer,
     confirm::{self, Confirmation},
+    enforcement::Enforcement,
     error::{ReloadError, StepError},
     feeds::FeedUpdater,
     replacement,
     requests::RolloutRequest,
-    reread, service,
-    shared::Daemon,
+    reread::{self, ReloadContext},
+    service,
     watch::files::FileWatch,
 };
 
 /// Does a node's work for a rollout; returns the node's part thereafter. If it fails, nothing changes.
 pub(super) async fn work(
-    daemon: &Arc<Daemon>,
+    context: ReloadContext<'_>,
     files: &mut FileWatch,
     feeds: &mut FeedUpdater,
     request: RolloutRequest,
 ) -> Result<NodePart, StepError> {
+    let enforcement = context.enforcement;
     match request.work {
         Work::Check => {
-            let _alone = daemon.enforcement.changing.lock().await;
-            let candidate = reread::read(daemon, None, feeds.feeds(), Some(&request)).await?;
-            let diff = check(daemon, &candidate, &request).await?;
+            let _alone = enforcement.changing.lock().await;
+            let candidate = reread::read(enforcement, None, feeds.feeds(), Some(&request)).await?;
+            let diff = check(enforcement, &candidate, &request).await?;
             Ok(NodePart::would(&diff))
         }
         Work::Take(patience) => {
-            let _alone = daemon.enforcement.changing.lock().await;
+            let _alone = enforcement.changing.lock().await;
             let confirmation = Confirmation {
                 confirmer: Confirmer::Fleet,
                 patience,
             };
-            let taken = take(daemon, files, feeds, &request, confirmation).await;
+            let taken = take(context, files, feeds, &request, confirmation).await;
             let error = taken.as_ref().err().map(ToString::to_string);
-            daemon.enforcement.changes().record(wall_clock_now(), error);
-            service::status(&daemon.enforcement.datapath);
+            enforcement.changes().record(wall_clock_now(), error);
+            service::status(&enforcement.datapath);
             let (generation, leader) = (taken?, request.rollout.node);
             info!(
                 generation,
@@ -59,7 +61,7 @@ pub(super) async fn work(
         }
         Work::Keep => {
             let generation =
-                confirm::confirm_rollout(&daemon.enforcement, &request.file, request.text).await?;
+                confirm::confirm_rollout(enforcement, &request.file, request.text).await?;
             // It is in force already.
             files.mark_seen();
             Ok(NodePart::in_force(NodeState::Kept, generation))
@@ -69,7 +71,7 @@ pub(super) async fn work(
 
 /// Enforces a policy until it is confirmed in time; returns its number.
 async fn take(
-    daemon: &Arc<Daemon>,
+    context: ReloadContext<'_>,
     files: &mut FileWatch,
     feeds: &mut FeedUpdater,
     request: &RolloutRequest,
@@ -80,15 +82,16 @@ async fn take(
     written
         .map_err(ReloadError::from)?
         .map_err(StepError::Memory)?;
-    let candidate = reread::read(daemon, Some(files), feeds.feeds(), Some(request)).await?;
-    check(daemon, &candidate, request).await?;
-    let taken = reread::put(daemon, feeds, candidate, Some(confirmation)).await?;
+    let enforcement = context.enforcement;
+    let candidate = reread::read(enforcement, Some(files), feeds.feeds(), Some(request)).await?;
+    check(enforcement, &candidate, request).await?;
+    let taken = reread::put(context, feeds, candidate, Some(confirmation)).await?;
     Ok(taken.generation)
 }
 
 /// Returns the change that a policy would make, unless the guard is against it or the file cannot be written.
 async fn check(
-    daemon: &Daemon,
+    enforcement: &Enforcement,
     candidate: &Candidate,
     request: &RolloutRequest,
 ) -> Result<String, StepError> {
@@ -98,7 +101,7 @@ async fn check(
     if accepted.map(OsStr::new) != request.file.file_name() {
         return Err(StepError::NotAccepted);
     }
-    let policy = daemon.datapath().manifest().policy.clone();
+    let policy = enforcement.datapath().manifest().policy.clone();
     let new = &candidate.config.policy;
     let against = guard::new_warnings(&policy, new).await;
     let against = against.map_err(|error| StepError::Blind(error.to_string()))?;

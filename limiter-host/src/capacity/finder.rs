@@ -2,8 +2,9 @@
 
 use limiter_common::counters::LimitTraffic;
 use limiter_policy::policy::Limit;
+use limiter_protocol::OverloadKind;
 
-use super::{Bounds, HostLosses, Interval, Kind, Law, LossFilter, Work};
+use super::{Bounds, HostLosses, Interval, Law, LossFilter, Work};
 
 /// Finds the rate of one limit, from one poll to the next.
 #[derive(Clone, Debug)]
@@ -12,8 +13,8 @@ pub struct Finder {
     loss_filter: LossFilter,
     /// Each CPU's counts for the limit at the last poll; `None`: there was none.
     traffic: Option<Vec<LimitTraffic>>,
-    /// The overload seen so far, in the order of [`Kind::ALL`].
-    overloads: [Option<OverloadCount>; Kind::ALL.len()],
+    /// The overload seen so far, in the order of [`OverloadKind::ALL`].
+    overloads: [Option<OverloadCount>; OverloadKind::ALL.len()],
 }
 
 /// Overload of one kind that moved a limit's rate.
@@ -33,7 +34,7 @@ impl Finder {
             law: Law::new(bounds(limit)?),
             loss_filter: LossFilter::of(limit),
             traffic: None,
-            overloads: [None; Kind::ALL.len()],
+            overloads: [None; OverloadKind::ALL.len()],
         })
     }
 
@@ -58,9 +59,9 @@ impl Finder {
         self.law.rate()
     }
 
-    /// The overload seen so far, in the order of [`Kind::ALL`]; `None`: none of that kind.
+    /// The overload seen so far, in the order of [`OverloadKind::ALL`]; `None`: none of that kind.
     #[must_use]
-    pub const fn overloads(&self) -> &[Option<OverloadCount>; Kind::ALL.len()] {
+    pub const fn overloads(&self) -> &[Option<OverloadCount>; OverloadKind::ALL.len()] {
         &self.overloads
     }
 

@@ -2,42 +2,9 @@
 
 use limiter_common::limit::Cost;
 use limiter_policy::policy::{Limit, Match, PortRange};
+use limiter_protocol::OverloadKind;
 
 use super::{CpuTimes, OverloadCounters, SocketLosses, Work};
-
-/// Where packets were lost, or soon will be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// In the receive buffers of UDP sockets.
-    ReceiveBuffer,
-    /// In the queues of TCP listeners.
-    ListenQueue,
-    /// In the backlog of a CPU.
-    Backlog,
-    /// In a network card, as a CPU had no time left to receive them. The kernel may not know of these losses.
-    FullCpu,
-}
-
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 4] = [
-        Self::ReceiveBuffer,
-        Self::ListenQueue,
-        Self::Backlog,
-        Self::FullCpu,
-    ];
-
-    /// The name in output and metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ReceiveBuffer => "receive-buffer",
-            Self::ListenQueue => "listen-queue",
-            Self::Backlog => "backlog",
-            Self::FullCpu => "full-cpu",
-        }
-    }
-}
 
 /// The host's losses so far, and its CPUs' times.
 #[derive(Clone, Debug, Default)]
@@ -75,11 +42,11 @@ impl LossFilter {
 
     /// Returns whether overload of that kind matters to the limit.
     #[must_use]
-    pub const fn counts(&self, kind: Kind) -> bool {
+    pub const fn counts(&self, kind: OverloadKind) -> bool {
         match kind {
-            Kind::ReceiveBuffer => self.udp,
-            Kind::ListenQueue => self.tcp,
-            Kind::Backlog | Kind::FullCpu => true,
+            OverloadKind::ReceiveBuffer => self.udp,
+            OverloadKind::ListenQueue => self.tcp,
+            OverloadKind::Backlog | OverloadKind::FullCpu => true,
         }
     }
 
@@ -90,7 +57,7 @@ impl LossFilter {
     }
 
     /// Returns whether packets that matter to the limit were lost between `before` and `now`, in the order of
-    /// [`Kind::ALL`].
+    /// [`OverloadKind::ALL`].
     ///
     /// A full receive buffer counts only if a socket on the limit's ports lost something too. So neither an unread
     /// socket elsewhere nor wrong checksums, which sockets count as well, lower the rate alone. Where single sockets
@@ -102,7 +69,7 @@ impl LossFilter {
         before: &HostLosses,
         now: &HostLosses,
         work: &Work,
-    ) -> [bool; Kind::ALL.len()] {
+    ) -> [bool; OverloadKind::ALL.len()] {
         let more = |counter: fn(&OverloadCounters) -> u64| {
             counter(&now.overload) > counter(&before.overload)
         };
@@ -112,15 +79,15 @@ impl LossFilter {
             _ => true,
         };
         let is_lost = |kind| match kind {
-            Kind::ReceiveBuffer => more(|overload| overload.receive_buffer) && is_ours(),
-            Kind::ListenQueue => more(|overload| overload.listen_queue),
-            Kind::Backlog => more(|overload| overload.backlog),
-            Kind::FullCpu => {
+            OverloadKind::ReceiveBuffer => more(|overload| overload.receive_buffer) && is_ours(),
+            OverloadKind::ListenQueue => more(|overload| overload.listen_queue),
+            OverloadKind::Backlog => more(|overload| overload.backlog),
+            OverloadKind::FullCpu => {
                 let is_full = |cpu: &usize| now.cpus.is_full(*cpu, &before.cpus);
                 work.refused && work.cpus.iter().any(is_full)
             }
         };
-        Kind::ALL.map(|kind| self.counts(kind) && is_lost(kind))
+        OverloadKind::ALL.map(|kind| self.counts(kind) && is_lost(kind))
     }
 }
 

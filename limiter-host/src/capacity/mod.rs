@@ -16,7 +16,7 @@ mod work;
 pub use self::{
     cpus::CpuTimes,
     finder::{Finder, OverloadCount},
-    hearing::{HostLosses, Kind, LossFilter},
+    hearing::{HostLosses, LossFilter},
     host_files::{HostFiles, ReadOverloadError},
     law::{Bounds, EVERY, Interval, Law},
     overload::OverloadCounters,

@@ -50,7 +50,7 @@ impl Conversation<'_> {
 
 /// Answers a request from maps without a daemon.
 pub(super) fn respond<C: MapCall>(datapath: &Datapath, call: &C) -> anyhow::Result<C::Response> {
-    let response = call.respond(datapath, None, &[]);
+    let response = call.respond(datapath, None);
     Ok(response.map_err(ClientError::from)?)
 }
 

@@ -9,7 +9,7 @@ use clap::{
 };
 use limiter_daemon as daemon;
 use limiter_daemon::{
-    Exporters, Options, incidents,
+    Options, incidents,
     logging::{self, Format, FormatChoice},
 };
 use limiter_datapath::kernel::pins::DEFAULT_DIRECTORY;
@@ -17,6 +17,7 @@ use limiter_policy::{
     config::{AttachMode, duration},
     interface::InterfaceName,
 };
+use limiter_protocol::web::Servers;
 use limiter_web::{metrics, page};
 use tracing::{Level, error};
 
@@ -171,10 +172,10 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
         confirm: args.confirm,
         incident_quiet: Duration::from_secs(args.incident_quiet),
     };
-    let exporters = Exporters {
+    let servers = Servers {
         metrics: metrics::bind,
         page: page::bind,
     };
-    daemon::run_alone(options, exporters)?;
+    daemon::run_alone(options, servers)?;
     Ok(())
 }

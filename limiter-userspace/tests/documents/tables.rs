@@ -118,8 +118,10 @@ fn family(name: &str) -> &str {
 
 /// Returns the metric families that the daemon registers.
 fn registered() -> BTreeSet<String> {
-    let sources =
-        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../limiter-web/src/metrics"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut sources = sources(&root.join("../limiter-web/src/metrics"));
+    let numbers = root.join("../limiter-report/src/numbers.rs");
+    sources.push(fs::read_to_string(numbers).expect("a source can be read"));
     let registered: BTreeSet<_> = sources
         .iter()
         .flat_map(|text| text.split('"').skip(1).step_by(2))

@@ -9,7 +9,7 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use super::number::gauge_of;
+use super::plain::gauge_of;
 
 /// A metric of each list.
 struct Gauge {

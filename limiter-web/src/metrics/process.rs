@@ -2,17 +2,17 @@
 
 use std::{fmt, fs};
 
+use limiter_report::numbers::Kind;
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+    metrics::{MetricType, counter::ConstCounter},
 };
-
 use rustix::{
     param::{clock_ticks_per_second, page_size},
     process::{Resource, getrlimit},
 };
 
-use super::number::gauge_of;
+use super::plain;
 
 struct Figures {
     cpu_seconds: f64,
@@ -103,8 +103,7 @@ pub(super) fn encode(encoder: &mut DescriptorEncoder) -> fmt::Result {
     ];
     for (name, help, value) in gauges {
         if let Some(value) = value {
-            let descriptor = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(gauge_of(value)).encode(descriptor)?;
+            plain::encode(name, help, Kind::Gauge, value, encoder)?;
         }
     }
     Ok(())

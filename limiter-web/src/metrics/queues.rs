@@ -2,19 +2,27 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use limiter_protocol::QueueStatus;
+use limiter_protocol::{LimitStatus, QueueStatus};
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use super::number::gauge_of;
+use super::plain::gauge_of;
 
-/// Encodes the queues, by the limits' names.
+/// Encodes the queues of the limits.
 pub(super) fn encode(
-    queues: &BTreeMap<String, QueueStatus>,
+    limits: &BTreeMap<String, LimitStatus>,
     encoder: &mut DescriptorEncoder,
 ) -> fmt::Result {
+    let queues = limits.iter();
+    let queues: Vec<_> = queues
+        .filter_map(|(limit, status)| Some((limit.as_str(), status.queue.as_ref()?)))
+        .collect();
+    encode_queues(&queues, encoder)
+}
+
+fn encode_queues(queues: &[(&str, &QueueStatus)], encoder: &mut DescriptorEncoder) -> fmt::Result {
     if queues.is_empty() {
         return Ok(());
     }
@@ -25,7 +33,7 @@ pub(super) fn encode(
         MetricType::Gauge,
     )?;
     for (limit, queue) in queues {
-        let labels = [("limit", limit.as_str())];
+        let labels = [("limit", *limit)];
         ConstGauge::new(gauge_of(queue.waiting)).encode(family.encode_family(&labels)?)?;
     }
     let mut family = encoder.encode_descriptor(
@@ -42,7 +50,7 @@ pub(super) fn encode(
             ("expired", queue.expired),
             ("rejected", queue.rejected),
         ] {
-            let labels = [("limit", limit.as_str()), ("event", event)];
+            let labels = [("limit", *limit), ("event", event)];
             ConstCounter::new(number).encode(family.encode_family(&labels)?)?;
         }
     }
@@ -53,7 +61,7 @@ pub(super) fn encode(
         MetricType::Histogram,
     )?;
     for (limit, queue) in queues {
-        let labels = [("limit", limit.as_str())];
+        let labels = [("limit", *limit)];
         let last = queue.waits.len().saturating_sub(1);
         let bounds = (0..).map(|step| {
             if step < last {
@@ -84,8 +92,7 @@ mod tests {
 
     impl Collector for StatusCollector {
         fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-            let queues = BTreeMap::from([("Web".to_owned(), self.0.clone())]);
-            super::encode(&queues, &mut encoder)
+            encode_queues(&[("Web", &self.0)], &mut encoder)
         }
     }
 

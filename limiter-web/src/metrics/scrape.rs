@@ -3,21 +3,19 @@
 use std::{fmt, sync::Arc, time::Instant};
 
 use hyper::body::Bytes;
-use limiter_daemon::Daemon;
-use limiter_datapath::kernel::DatapathError;
+use limiter_protocol::{Failure, web::DaemonView};
 use prometheus_client::{encoding::text::encode, metrics::info::Info, registry::Registry};
 use thiserror::Error;
 
 use super::{
-    collector::{DaemonCollector, Failure},
+    collector::MeasurementsCollector,
     format::{Format, prometheus},
 };
 use crate::fresh::ShortCache;
 
 /// Renders the metrics, and caches the text.
 pub(super) struct Scrapes {
-    registry: Registry,
-    failure: Failure,
+    daemon: Arc<DaemonView>,
     last: ShortCache<Texts, ScrapeError>,
 }
 
@@ -32,23 +30,16 @@ struct Texts {
 pub(super) enum ScrapeError {
     /// The counters could not be read from the kernel.
     #[error("cannot read the counters for /metrics: {0}")]
-    Datapath(#[source] DatapathError),
+    Read(Failure),
     /// The counters could not be written as text.
     #[error("cannot write the counters for /metrics: {0}")]
-    Format(#[source] fmt::Error),
+    Format(#[from] fmt::Error),
 }
 
 impl Scrapes {
-    pub(super) fn new(daemon: Arc<Daemon>) -> Self {
-        let mut registry = Registry::default();
-        let build = [("version", env!("CARGO_PKG_VERSION"))];
-        registry.register("limiter_build", "The build that runs", Info::new(build));
-        let failure = Failure::default();
-        let collector = DaemonCollector::new(daemon, failure.clone());
-        registry.register_collector(Box::new(collector));
+    pub(super) fn new(daemon: Arc<DaemonView>) -> Self {
         Self {
-            registry,
-            failure,
+            daemon,
             last: ShortCache::new(),
         }
     }
@@ -63,16 +54,16 @@ impl Scrapes {
     }
 
     fn make(&self) -> Result<Texts, ScrapeError> {
+        let measurements = (self.daemon.measurements)().map_err(ScrapeError::Read)?;
+        let mut registry = Registry::default();
+        let build = [("version", env!("CARGO_PKG_VERSION"))];
+        registry.register("limiter_build", "The build that runs", Info::new(build));
+        registry.register_collector(Box::new(MeasurementsCollector(measurements)));
         let mut text = String::new();
-        match encode(&mut text, &self.registry) {
-            Ok(()) => Ok(Texts {
-                prometheus: prometheus(&text).into(),
-                open_metrics: text.into(),
-            }),
-            Err(error) => Err(match self.failure.take() {
-                Some(cause) => ScrapeError::Datapath(cause),
-                None => ScrapeError::Format(error),
-            }),
-        }
+        encode(&mut text, &registry)?;
+        Ok(Texts {
+            prometheus: prometheus(&text).into(),
+            open_metrics: text.into(),
+        })
     }
 }

@@ -9,11 +9,10 @@ use hyper::{
     header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue},
     service::service_fn,
 };
-use limiter_daemon::watchdog::WatchedThread;
 
 use super::{format::Format, scrape::Scrapes};
 use crate::{
-    http::{self, BoundListener},
+    http::{self, BoundListener, CheckIn},
     visitors::Visitors,
 };
 
@@ -26,13 +25,13 @@ pub(super) struct MetricsService {
 pub(super) async fn serve(
     listener: BoundListener,
     asked: Arc<MetricsService>,
-    watched: &WatchedThread,
+    check_in: &CheckIn,
 ) -> Infallible {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = respond(&request, &asked);
         async { Ok::<_, Infallible>(response) }
     });
-    http::serve(listener, "the metrics port", watched, service).await
+    http::serve(listener, "the metrics port", check_in, service).await
 }
 
 fn respond<B>(request: &Request<B>, asked: &MetricsService) -> Response<Full<Bytes>> {

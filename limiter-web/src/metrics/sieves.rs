@@ -1,18 +1,17 @@
-//! The metrics of sieves, and the names of limits in Traffic Server.
+//! The metrics of sieves.
 
 use std::fmt;
 
-use limiter_policy::policy::Policy;
 use limiter_protocol::sieves::{EVERYTHING, SieveBrief, SieveUseStatus};
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use super::number::gauge_of;
+use super::plain::gauge_of;
 
 /// Encodes each sieve, its uses, and how full its lists are.
-pub(super) fn sieves(sieves: &[SieveBrief], encoder: &mut DescriptorEncoder) -> fmt::Result {
+pub(super) fn encode(sieves: &[SieveBrief], encoder: &mut DescriptorEncoder) -> fmt::Result {
     let uses = || {
         sieves.iter().flat_map(|sieve| {
             let uses = sieve.uses.iter();
@@ -71,26 +70,4 @@ pub(super) fn sieves(sieves: &[SieveBrief], encoder: &mut DescriptorEncoder) -> 
 fn labels<'s>(sieve: &'s str, used: &'s SieveUseStatus) -> [(&'static str, &'s str); 2] {
     let used_by = used.limit.as_deref().unwrap_or(EVERYTHING);
     [("sieve", sieve), ("use", used_by)]
-}
-
-/// Encodes each limit's strategy and, if it has one, its name in Traffic Server.
-pub(super) fn limit_info(policy: &Policy, encoder: &mut DescriptorEncoder) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(
-        "limiter_limit_info",
-        "Always 1; a limit's strategy, and the prefix and tag of its metrics in Traffic Server",
-        None,
-        MetricType::Gauge,
-    )?;
-    for limit in &policy.limits {
-        let mut labels = vec![
-            ("limit", limit.name.as_str()),
-            ("strategy", limit.strategy.name()),
-        ];
-        if let Some(metrics) = &limit.metrics {
-            labels.push(("prefix", metrics.prefix.as_str()));
-            labels.push(("tag", metrics.tag.as_str()));
-        }
-        ConstGauge::new(1_i64).encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration}
 use axum::response::sse::Event;
 use futures_util::{Stream, stream};
 use limiter_common::reason::{Action, Reason};
-use limiter_daemon::IncidentLine;
+use limiter_protocol::web::IncidentLine;
 use serde::Serialize;
 use tokio::{
     sync::{oneshot, watch},

@@ -16,12 +16,11 @@ mod turns;
 mod view;
 mod visitor;
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use hyper_util::service::TowerToHyperService;
-use limiter_daemon as daemon;
-use limiter_daemon::{Daemon, Worker};
 use limiter_policy::config::ListenAddress;
+use limiter_protocol::web::{BindResult, DaemonView};
 
 use self::{recorder::Recorder, routes::Pages};
 use crate::{
@@ -29,18 +28,13 @@ use crate::{
     visitors::Visitors,
 };
 
-struct Listener {
-    port: Port,
-    visitors: Visitors,
-}
-
 /// Binds the port, or the socket for the members of a group. Browsers may also request the page by the names
 /// `hosts`.
 pub fn bind(
     listen: &ListenAddress,
     hosts: &[String],
     group: Option<&str>,
-) -> daemon::BindResult<ListenAddress> {
+) -> BindResult<ListenAddress> {
     let (listen, port, address) = match listen {
         ListenAddress::Address(address) => {
             let (address, port) = Port::bind(*address)?;
@@ -49,20 +43,16 @@ pub fn bind(
         ListenAddress::Socket(path) => (listen.clone(), Port::bind_socket(path, group)?, None),
     };
     let visitors = Visitors::new(address, hosts.to_vec());
-    Ok((listen, Box::new(Listener { port, visitors })))
-}
-
-impl daemon::Listener for Listener {
-    fn serve(self: Box<Self>, daemon: Arc<Daemon>) -> io::Result<Worker> {
-        let Self { port, visitors } = *self;
-        port.serve("page", daemon, |watchdog| &watchdog.page, async |listener, daemon| {
-            let recorder = Arc::new(Recorder::new(Arc::clone(daemon)));
-            let pages = Arc::new(Pages::new(Arc::clone(daemon), Arc::clone(&recorder)));
+    let serve = Box::new(move |daemon: Arc<DaemonView>, thread| {
+        port.serve(thread, async move |listener, check_in| {
+            let recorder = Arc::new(Recorder::new(Arc::clone(&daemon)));
+            let pages = Arc::new(Pages::new(daemon, Arc::clone(&recorder)));
             let routes = TowerToHyperService::new(routes::routes(pages, visitors));
             tokio::select! {
                 never = recorder.record() => never,
-                never = http::serve(listener, "the page's port", &daemon.watchdog().page, routes) => never,
+                never = http::serve(listener, "the page's port", check_in, routes) => never,
             }
         })
-    }
+    });
+    Ok((listen, serve))
 }

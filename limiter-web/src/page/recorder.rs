@@ -6,9 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
 use limiter_common::reason::Action;
-use limiter_daemon::Daemon;
-use limiter_datapath::kernel::{DatapathError, wall_clock_now};
+use limiter_protocol::{Failure, web::DaemonView};
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval},
@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Reads the counters, and keeps the history.
 pub(super) struct Recorder {
-    daemon: Arc<Daemon>,
+    daemon: Arc<DaemonView>,
     state: Mutex<RecorderState>,
     /// The newest event.
     events: watch::Sender<Arc<str>>,
@@ -42,7 +42,7 @@ pub(super) struct RecorderState {
 }
 
 impl Recorder {
-    pub(super) fn new(daemon: Arc<Daemon>) -> Self {
+    pub(super) fn new(daemon: Arc<DaemonView>) -> Self {
         Self {
             daemon,
             state: Mutex::new(RecorderState {
@@ -79,21 +79,20 @@ impl Recorder {
         }
     }
 
-    fn read(&self) -> Result<(), DatapathError> {
-        let (malformed, packets) = self.daemon.packets()?;
-        let traffic = self.daemon.traffic()?;
+    fn read(&self) -> Result<(), Failure> {
+        let traffic = (self.daemon.traffic)()?;
         let mut counted = [0; REASONS];
-        for (counter, (_, packets)) in counted.iter_mut().zip(packets) {
+        for (counter, packets) in counted.iter_mut().zip(traffic.packets) {
             *counter = packets;
         }
         let now = Instant::now();
         let mut recorded = self.state();
         let elapsed = now.saturating_duration_since(recorded.read_at);
         recorded.read_at = now;
-        recorded.malformed = malformed;
-        let at = wall_clock_now().as_second();
+        recorded.malformed = traffic.malformed;
+        let at = Timestamp::now().as_second();
         recorded.history.record(at, elapsed, &counted);
-        recorded.rates.record(now, traffic);
+        recorded.rates.record(now, traffic.limits);
         if let Some(event) = events::event(&recorded, &counted) {
             self.events.send_replace(event.into());
         }

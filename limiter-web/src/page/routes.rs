@@ -10,8 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response, Sse},
     routing::get,
 };
-use limiter_daemon::Daemon;
-use limiter_protocol::{Explain, Failure, Grouping, MAX_OFFENDERS, OffenderQuery};
+use limiter_protocol::{Explain, Failure, Grouping, MAX_OFFENDERS, OffenderQuery, web::DaemonView};
 use maud::Markup;
 
 use super::{
@@ -35,7 +34,7 @@ const MOST_READS: usize = 8;
 
 /// The state shared by all handlers.
 pub(super) struct Pages {
-    daemon: Arc<Daemon>,
+    daemon: Arc<DaemonView>,
     recorder: Arc<Recorder>,
     snapshots: Snapshots,
     turns: Turns,
@@ -43,7 +42,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    pub(super) fn new(daemon: Arc<Daemon>, recorder: Arc<Recorder>) -> Self {
+    pub(super) fn new(daemon: Arc<DaemonView>, recorder: Arc<Recorder>) -> Self {
         Self {
             snapshots: Snapshots::new(Arc::clone(&daemon), Arc::clone(&recorder)),
             daemon,
@@ -94,7 +93,7 @@ async fn offenders(
         count: MAX_OFFENDERS,
     };
     let read = pages.turns.take(|| {
-        let mut list = pages.daemon.query(&query)?;
+        let mut list = (pages.daemon.offenders)(&query).map_err(ReadError::Refused)?;
         let selected = list.offenders.len();
         list.offenders = list
             .offenders
@@ -123,13 +122,13 @@ async fn bans(State(pages): State<Arc<Pages>>, asked: QueryResult<BansParams>) -
         return message_page(StatusCode::BAD_REQUEST, text);
     };
     let read = pages.turns.take(|| {
-        let mut page = pages.daemon.query(&query)?;
+        let mut page = (pages.daemon.bans)(&query)?;
         for _ in 1..MOST_READS {
             if !page.bans.is_empty() || page.next.is_none() {
                 break;
             }
             query.position = page.next;
-            page = pages.daemon.query(&query)?;
+            page = (pages.daemon.bans)(&query)?;
         }
         let found = page.bans.len();
         page.bans = page.bans.into_iter().skip(asked.skip).take(ROWS).collect();
@@ -165,7 +164,7 @@ async fn explain(State(pages): State<Arc<Pages>>, asked: QueryResult<ExplainPara
         to: None,
         requested_name: None,
     };
-    let read = pages.turns.take(|| pages.daemon.query(&call));
+    let read = pages.turns.take(|| (pages.daemon.explain)(&call));
     match read.await {
         Ok(explanation) => html(view::explanation(&explanation)),
         Err(failure) => error_page(&ReadError::from(failure)),
@@ -181,7 +180,7 @@ async fn history(State(pages): State<Arc<Pages>>, asked: QueryResult<HistoryPara
     let Ok(Query(asked)) = asked else {
         return bad_request();
     };
-    let incidents = pages.daemon.incidents();
+    let incidents = (pages.daemon.incidents)();
     let recorded = pages.recorder.state();
     let ring = match asked.window {
         Window::Minutes => recorded.history.seconds(),

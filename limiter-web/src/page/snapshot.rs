@@ -2,20 +2,18 @@
 
 use std::{
     collections::BTreeMap,
-    net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
-use limiter_common::{limit::Cost, reason::Reason};
-use limiter_daemon::{Daemon, IncidentLine, SourceBlock, automatic::Outcome};
-use limiter_datapath::kernel::{DatapathError, wall_clock_now};
-use limiter_policy::policy::{Limit, Mode, Rate, id_text};
+use limiter_common::reason::Reason;
+use limiter_policy::policy::Mode;
 use limiter_protocol::{
     Failure, FleetStatus, Grouping, KeyQuery, KeyStatus, LimitExplanation, LimitStatus,
-    OffenderList, OffenderQuery, OffenderStatus, Status, StatusQuery,
+    OffenderList, OffenderQuery, OffenderStatus, Status,
     bans::{BanStatus, BansQuery},
+    web::{DaemonView, IncidentLine, LimitOverview, SourceBlock},
 };
 use limiter_report::render::{count, duration};
 use thiserror::Error;
@@ -38,17 +36,17 @@ const MOST_BANS: usize = 5_000;
 /// The data cannot be read.
 #[derive(Debug, Error)]
 pub(super) enum ReadError {
-    /// The daemon does not answer.
+    /// The daemon does not answer the query.
     #[error("cannot read the page's data: {0}")]
     Refused(Failure),
     /// The kernel does not answer.
     #[error("cannot read the page's data: {0}")]
-    Datapath(#[from] DatapathError),
+    Failed(Failure),
 }
 
 impl From<Failure> for ReadError {
     fn from(failure: Failure) -> Self {
-        Self::Refused(failure)
+        Self::Failed(failure)
     }
 }
 
@@ -93,13 +91,13 @@ pub(super) struct LimitRow {
 
 /// Reads and caches snapshots.
 pub(super) struct Snapshots {
-    daemon: Arc<Daemon>,
+    daemon: Arc<DaemonView>,
     recorder: Arc<Recorder>,
     last: ShortCache<Arc<Snapshot>, ReadError>,
 }
 
 impl Snapshots {
-    pub(super) fn new(daemon: Arc<Daemon>, recorder: Arc<Recorder>) -> Self {
+    pub(super) fn new(daemon: Arc<DaemonView>, recorder: Arc<Recorder>) -> Self {
         Self {
             daemon,
             recorder,
@@ -113,32 +111,32 @@ impl Snapshots {
     }
 
     fn read(&self) -> Result<Snapshot, ReadError> {
-        let status = self.daemon.query(&StatusQuery)?;
+        let overview = (self.daemon.overview)()?;
         let query = OffenderQuery {
             limit: None,
             within_ns: u64::try_from(NOW.as_nanos()).ok(),
             by: Grouping::Address,
             count: SHOWN,
         };
-        let offenders = match self.daemon.query(&query) {
+        let offenders = match (self.daemon.offenders)(&query) {
             Err(Failure(why)) => Err(why),
             Ok(list) => {
                 let holds = holds(&self.daemon, &list.offenders)?;
                 Ok(Offenders { list, holds })
             }
         };
-        let mut incidents = self.daemon.incidents();
+        let mut incidents = (self.daemon.incidents)();
         incidents.reverse();
         Ok(Snapshot {
-            at: wall_clock_now(),
+            at: Timestamp::now(),
             rates: self.rates(),
             offenders,
             bans: newest_bans(&self.daemon)?,
-            limits: self.limits(&status)?,
-            keys: keys(&self.daemon, &status)?,
+            limits: self.limits(overview.limits, &overview.status),
+            keys: keys(&self.daemon, &overview.status)?,
             incidents,
-            fleet: self.daemon.fleet_status(),
-            status: *status,
+            fleet: overview.fleet,
+            status: overview.status,
         })
     }
 
@@ -152,40 +150,25 @@ impl Snapshots {
         })
     }
 
-    fn limits(&self, status: &Status) -> Result<Vec<LimitRow>, DatapathError> {
+    fn limits(&self, limits: Vec<LimitOverview>, status: &Status) -> Vec<LimitRow> {
         let mut per_second = self.recorder.state().rates.of_limits();
-        let mut left = BTreeMap::<String, Vec<LimitExplanation>>::new();
-        for limit in self.daemon.totals()? {
-            left.entry(limit.limit.clone()).or_default().push(limit);
-        }
-        let datapath = self.daemon.datapath();
-        let outcomes = self.daemon.automatic_bans();
-        let limits = datapath.manifest().policy.limits.iter();
-        Ok(limits
-            .filter_map(|limit| {
-                let mut counts = format!(
-                    "{} by {}",
-                    limit.cost.name(),
-                    id_text(limit.id_format, limit.per_name)
-                );
-                if !limit.matching.is_everything() {
-                    counts = format!("{counts}: {}", limit.matching);
-                }
-                Some(LimitRow {
-                    counts,
-                    rate: limit.default.map(|rate| describe_rate(limit, rate)),
-                    // A reload in between may have removed the limit.
-                    status: status.limits.get(&limit.name)?.clone(),
-                    per_second: per_second.remove(&limit.name),
-                    left: left.remove(&limit.name).unwrap_or_default(),
-                    bans: (limit.ban.is_some()).then(|| {
-                        [Outcome::Banned, Outcome::WouldBan]
-                            .map(|outcome| outcomes.of(limit.id, outcome))
-                    }),
-                    name: limit.name.clone(),
-                })
+        let rows = limits.into_iter().filter_map(|overview| {
+            let status = status.limits.get(&overview.limit)?.clone();
+            let mut counts = format!("{} by {}", status.cost, overview.key);
+            if let Some(matching) = &overview.matching {
+                counts = format!("{counts}: {matching}");
+            }
+            Some(LimitRow {
+                counts,
+                rate: describe_rate(&status, overview.has_burst),
+                status,
+                per_second: per_second.remove(&overview.limit),
+                left: overview.levels,
+                bans: overview.bans,
+                name: overview.limit,
             })
-            .collect())
+        });
+        rows.collect()
     }
 }
 
@@ -196,22 +179,22 @@ impl LimitRow {
     }
 }
 
-/// Returns the rate of a key without an override, in words.
-fn describe_rate(limit: &Limit, rate: Rate) -> String {
-    let burst = count(rate.burst);
-    if limit.cost == Cost::Connections {
-        return format!("{burst} open at once");
+/// Returns the rate of a key without an override, in words; `None`: it has none.
+fn describe_rate(limit: &LimitStatus, has_burst: bool) -> Option<String> {
+    if let Some(open) = limit.connections {
+        return Some(format!("{} open at once", count(open)));
     }
+    let rate = limit.rate?;
     let per = format!("{} per {}", count(rate.count), duration(rate.period_ns));
-    if limit.strategy.has_burst() {
-        format!("{per}, burst {burst}")
+    Some(if has_burst {
+        format!("{per}, burst {}", count(rate.burst))
     } else {
         per
-    }
+    })
 }
 
 /// Lists the keys with the most open connections, if a limit counts connections.
-fn keys(daemon: &Daemon, status: &Status) -> Result<Vec<KeyStatus>, ReadError> {
+fn keys(daemon: &DaemonView, status: &Status) -> Result<Vec<KeyStatus>, ReadError> {
     if status.connections.is_none() {
         return Ok(Vec::new());
     }
@@ -219,28 +202,24 @@ fn keys(daemon: &Daemon, status: &Status) -> Result<Vec<KeyStatus>, ReadError> {
         limit: None,
         count: MOST_KEYS_SHOWN,
     };
-    Ok(daemon.query(&query)?.keys)
+    Ok((daemon.keys)(&query)?.keys)
 }
 
 /// Looks up until when offenders are dropped; `None` for a row that is not an address.
 pub(super) fn holds(
-    daemon: &Daemon,
+    daemon: &DaemonView,
     offenders: &[OffenderStatus],
-) -> Result<Vec<Option<SourceBlock>>, DatapathError> {
-    let hold = |offender: &OffenderStatus| {
-        let address = offender.id.parse::<IpAddr>().ok();
-        let hold = address.map(|address| daemon.hold(address, &offender.limit));
-        hold.transpose()
-    };
-    offenders.iter().map(hold).collect()
+) -> Result<Vec<Option<SourceBlock>>, ReadError> {
+    let holds = offenders.iter().map(|offender| (daemon.block)(offender));
+    Ok(holds.collect::<Result<_, _>>()?)
 }
 
 /// Returns the newest bans; if there are very many, the newest of a part of them.
-fn newest_bans(daemon: &Daemon) -> Result<Vec<BanStatus>, ReadError> {
+fn newest_bans(daemon: &DaemonView) -> Result<Vec<BanStatus>, ReadError> {
     let mut found = Vec::new();
     let mut query = BansQuery::default();
     loop {
-        let page = daemon.query(&query)?;
+        let page = (daemon.bans)(&query)?;
         found.extend(page.bans);
         query.position = page.next;
         if query.position.is_none() || found.len() >= MOST_BANS {

@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
-use limiter_host::capacity::{Kind, LossFilter};
+use limiter_host::capacity::LossFilter;
 use limiter_policy::policy::{Limit, Policy};
+use limiter_protocol::OverloadKind;
 
 use limiter_report::render::count;
 
@@ -18,17 +19,17 @@ pub(super) fn print(out: &mut impl Write, policy: &Policy) -> anyhow::Result<()>
 fn line(limit: &Limit) -> Option<String> {
     let (floor, ceiling) = limit.automatic()?;
     let loss_filter = LossFilter::of(limit);
-    let kinds: Vec<_> = Kind::ALL
+    let kinds: Vec<_> = OverloadKind::ALL
         .into_iter()
         .filter(|kind| loss_filter.counts(*kind))
         .map(|kind| match kind {
-            Kind::ReceiveBuffer if !loss_filter.ports().is_empty() => {
+            OverloadKind::ReceiveBuffer if !loss_filter.ports().is_empty() => {
                 "receive buffers of UDP sockets on its ports"
             }
-            Kind::ReceiveBuffer => "receive buffers of any UDP socket",
-            Kind::ListenQueue => "queues of any TCP listener",
-            Kind::Backlog => "backlogs of CPUs",
-            Kind::FullCpu => "cards whose CPU is full",
+            OverloadKind::ReceiveBuffer => "receive buffers of any UDP socket",
+            OverloadKind::ListenQueue => "queues of any TCP listener",
+            OverloadKind::Backlog => "backlogs of CPUs",
+            OverloadKind::FullCpu => "cards whose CPU is full",
         })
         .collect();
     Some(format!(

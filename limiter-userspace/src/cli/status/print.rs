@@ -12,6 +12,7 @@ use limiter_report::{
     capacity,
     health::why_detached,
     lists::list_warnings,
+    numbers::{Subject, words},
     render::{count, counted, duration, table},
     sieves, standing,
 };
@@ -126,10 +127,9 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     }
     writeln!(
         out,
-        "policy {}: {}, {}, loaded {:.0}",
+        "policy {}: {}, loaded {:.0}",
         status.policy.generation,
-        counted(status.policy.limits, "limit"),
-        counted(status.policy.overrides, "override"),
+        words(status, Subject::Policy),
         status.policy.loaded_at,
     )?;
     print_daemon(out, status)?;
@@ -139,10 +139,10 @@ pub(super) fn print(out: &mut impl Write, status: &Status) -> anyhow::Result<()>
     };
     writeln!(
         out,
-        "buckets: up to {} in the {} store{scope}, {} forgotten while in debt",
+        "buckets: up to {} in the {} store{scope}, {}",
         count(status.buckets.settings.capacity.into()),
         status.buckets.settings.store.name(),
-        count(status.buckets.lossy_evictions),
+        words(status, Subject::Buckets),
     )?;
     writeln!(
         out,

@@ -15,7 +15,7 @@ use limiter_protocol::{
     AutomaticRate, ConnectionsStatus, Grouping, InterfaceStatus, KeyStatus, LimitStatus,
     OffenderStatus, ShortageStatus, StandingStatus, StandingTraffic, Status,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{
     limits::{self, LimitCounts, LimitRates},
@@ -26,7 +26,9 @@ use super::{
 /// The counts of a snapshot and how fast they rise.
 #[derive(Debug, Serialize)]
 pub(super) struct Sample {
-    pub(super) interfaces: Vec<InterfaceStatus>,
+    /// The document has parts of it.
+    #[serde(flatten, serialize_with = "parts")]
+    pub(super) status: Box<Status>,
     /// How the offenders are grouped.
     pub(super) by: Grouping,
     /// Packets that passed, per second; `None`: not known yet.
@@ -35,14 +37,10 @@ pub(super) struct Sample {
     pub(super) dropped_packets_per_second: Option<f64>,
     /// The traffic of each limit.
     pub(super) limits: BTreeMap<String, LimitRates>,
-    /// The connections that limits count; `None`: no limit counts them.
-    pub(super) connections: Option<ConnectionsStatus>,
     /// The keys with the most open connections.
     pub(super) keys: Vec<KeyStatus>,
     /// Answers to refused packets per second, by limit and kind; `None`: not known yet.
     pub(super) answers_per_second: BTreeMap<String, BTreeMap<String, Option<f64>>>,
-    /// Automatic rates, by limit.
-    pub(super) automatic: BTreeMap<String, AutomaticRate>,
     /// The traffic of sources of each standing; `None`: no limit uses standing.
     pub(super) standing: Option<StandingRates>,
     /// Whether the offenders' drops are lower bounds.
@@ -55,6 +53,30 @@ pub(super) struct Sample {
     pub(super) skipped: u64,
     /// The offenders that the daemon returned.
     pub(super) offenders: Vec<Row>,
+}
+
+/// Serializes the parts of a status that the document has.
+fn parts<S: Serializer>(status: &Status, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Parts<'s> {
+        interfaces: &'s [InterfaceStatus],
+        /// The connections that limits count; `None`: no limit counts them.
+        connections: Option<&'s ConnectionsStatus>,
+        /// Automatic rates, by limit.
+        automatic: BTreeMap<&'s str, &'s AutomaticRate>,
+    }
+    let parts = Parts {
+        interfaces: &status.interfaces,
+        connections: status.connections.as_ref(),
+        automatic: automatic(status).collect(),
+    };
+    parts.serialize(serializer)
+}
+
+/// Returns the automatic rates, by limit.
+pub(super) fn automatic(status: &Status) -> impl Iterator<Item = (&str, &AutomaticRate)> {
+    let limits = status.limits.iter();
+    limits.filter_map(|(limit, status)| Some((limit.as_str(), status.automatic.as_ref()?)))
 }
 
 /// A source that one limit dropped, and the rate of its drops.
@@ -105,13 +127,13 @@ impl Rates {
             elapsed: now.at.saturating_duration_since(before.at),
         });
         let total = |count: fn(&CounterReading) -> u64| since.as_ref()?.total(&now, count);
-        let standing = |status: StandingStatus| StandingRates {
-            shortage: status.shortage,
-            limits: (status.limits.into_iter())
+        let standing = |status: &StandingStatus| StandingRates {
+            shortage: status.shortage.clone(),
+            limits: (status.limits.iter())
                 .map(|(limit, traffic)| {
-                    let rate = |traffic| StandingRate::new(&limit, traffic, since.as_ref());
+                    let rate = |traffic| StandingRate::new(limit, traffic, since.as_ref());
                     let rates = traffic.iter().map(rate).collect();
-                    (limit, rates)
+                    (limit.clone(), rates)
                 })
                 .collect(),
         };
@@ -135,28 +157,24 @@ impl Rates {
         let sample = Sample {
             passed_packets_per_second: total(|counts| counts.passed),
             dropped_packets_per_second: total(|counts| counts.dropped),
-            interfaces: snapshot.status.interfaces,
             limits: limits::rates(
                 &snapshot.status.limits,
                 since
                     .as_ref()
                     .map(|since| (&since.before.limits, since.elapsed)),
             ),
-            connections: snapshot.status.connections,
             keys: snapshot.keys,
             answers_per_second: (snapshot.status.limits.iter())
                 .filter_map(answers)
                 .collect(),
-            automatic: (snapshot.status.limits.into_iter())
-                .filter_map(|(limit, status)| Some((limit, status.automatic?)))
-                .collect(),
-            standing: snapshot.status.standing.map(standing),
+            standing: snapshot.status.standing.as_ref().map(standing),
             by,
             lower_bound: snapshot.list.lower_bound,
             remembered: snapshot.list.remembered,
             forgotten: snapshot.list.forgotten,
             skipped: snapshot.list.skipped,
             offenders: snapshot.list.offenders.into_iter().map(row).collect(),
+            status: snapshot.status,
         };
         self.before = Some(now);
         sample

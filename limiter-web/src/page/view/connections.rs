@@ -1,7 +1,10 @@
 //! Open connections: per limit, per key, and the clients waiting in line.
 
 use limiter_protocol::{ConnectionsStatus, KeyStatus, LimitStatus};
-use limiter_report::render::{count, duration};
+use limiter_report::{
+    numbers::{Subject, words},
+    render::{count, duration},
+};
 use maud::{Markup, html};
 
 use super::{
@@ -37,13 +40,7 @@ pub(super) fn part(status: &ConnectionsStatus, snapshot: &Snapshot) -> Markup {
     let keys: Vec<_> = snapshot.keys.iter().map(key).collect();
     html! {
         h3 { "Connections" }
-        p {
-            (count(status.counted)) " open that limits count, "
-            @if let Some(tracked) = status.tracked {
-                (count(tracked)) " of them forwarded, "
-            }
-            (count(status.uncounted)) " not counted for lack of room."
-        }
+        p { (words(&snapshot.status, Subject::Connections)) "." }
         @if let Some(error) = &status.error {
             p.warning { "Counted once a second: " (error) }
         }

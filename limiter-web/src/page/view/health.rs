@@ -3,6 +3,7 @@
 use limiter_protocol::{InterfaceStatus, StateStatus, Status};
 use limiter_report::{
     health::{Level, all, why_detached},
+    numbers::{Subject, words},
     render::{count, counted},
 };
 use maud::{Markup, html};
@@ -41,14 +42,12 @@ pub(super) fn section(snapshot: &Snapshot) -> Markup {
                 dt { "Policy" }
                 dd {
                     (status.policy.generation) ", loaded " (time(status.policy.loaded_at)) ": "
-                    (counted(status.policy.limits, "limit")) ", "
-                    (counted(status.policy.overrides, "override"))
+                    (words(status, Subject::Policy))
                 }
                 dt { "Buckets" }
                 dd {
                     (status.buckets.settings.store.name()) ", up to "
-                    (count(status.buckets.settings.capacity.into())) ", "
-                    (count(status.buckets.lossy_evictions)) " forgotten while in debt"
+                    (count(status.buckets.settings.capacity.into())) ", " (words(status, Subject::Buckets))
                 }
                 @if let Some(directory) = &status.pinned {
                     dt { "Pinned in" }

@@ -1,7 +1,6 @@
 //! The tables of dropped sources: limit or sieve, and end.
 
-use limiter_daemon::SourceBlock;
-use limiter_protocol::{Grouping, OffenderList, OffenderStatus};
+use limiter_protocol::{Grouping, OffenderList, OffenderStatus, web::SourceBlock};
 use limiter_report::render::{ago, at_least, count, duration};
 use maud::{Markup, html};
 

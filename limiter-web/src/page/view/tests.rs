@@ -1,13 +1,13 @@
 //! Foreign text is escaped.
 
 use jiff::Timestamp;
-use limiter_daemon::IncidentLine;
 use limiter_policy::policy::bans::Origin;
 use limiter_protocol::{
     ConnectionsStatus, FleetStatus, KeyStatus, LimitStatus, OffenderList, OffenderStatus,
     QueueStatus,
     bans::{BanStatus, BansPage},
     testing::status,
+    web::IncidentLine,
 };
 
 use super::{

@@ -7,14 +7,19 @@ use limiter_report::{
 };
 use ratatui::text::{Line, Span};
 
-use super::{super::model::Model, palette::Palette, room};
+use super::{
+    super::{model::Model, rates},
+    palette::Palette,
+    room,
+};
 
 /// The width of the names: with rates of six digits, a whole line has 80 columns.
 const NAMES: usize = 22;
 
 /// Returns a line for each automatic rate, as far as a screen of this height has room.
 pub(super) fn lines(model: &Model, height: u16, palette: &Palette) -> Vec<Line<'static>> {
-    let rates = model.sample.iter().flat_map(|sample| &sample.automatic);
+    let samples = model.sample.iter();
+    let rates = samples.flat_map(|sample| rates::automatic(&sample.status));
     rates
         .take(room::limits(height))
         .map(|(limit, rate)| line(limit, rate, palette))

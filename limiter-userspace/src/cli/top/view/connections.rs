@@ -23,7 +23,7 @@ pub(super) fn draw(frame: &mut Frame, area: Rect, model: &Model, palette: &Palet
     let open = model
         .sample
         .as_ref()
-        .and_then(|sample| sample.connections.as_ref());
+        .and_then(|sample| sample.status.connections.as_ref());
     let hides_all = limits.is_empty() && model.bucket_keys().is_empty();
     let (Some(open), false) = (open, hides_all) else {
         return nothing(frame, area, model, NO_LIMIT);

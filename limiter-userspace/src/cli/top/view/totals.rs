@@ -38,7 +38,11 @@ pub(super) fn draw_sparkline(frame: &mut Frame, area: Rect, model: &Model, palet
 
 fn interfaces<'m>(model: &'m Model, palette: &Palette) -> Line<'m> {
     let mut line = Line::from(Span::styled("limiter top", palette.heading));
-    for interface in model.sample.iter().flat_map(|sample| &sample.interfaces) {
+    for interface in model
+        .sample
+        .iter()
+        .flat_map(|sample| &sample.status.interfaces)
+    {
         line.push_span("  ");
         line.push_span(interface_state(interface, palette));
     }

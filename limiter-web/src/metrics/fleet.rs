@@ -3,20 +3,22 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use limiter_protocol::{FleetShare, FleetStatus};
+use limiter_report::numbers::Kind;
 use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeMetric as _},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+    metrics::{MetricType, gauge::ConstGauge},
 };
 
-use super::labelled::{LabelledRow, counters};
-use crate::metrics::number::gauge_of;
+use super::{
+    labelled::{LabelledRow, counters},
+    plain::{self, gauge_of},
+};
 
 /// Encodes a node's knowledge of its fleet.
 pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> fmt::Result {
     for (name, help, value) in gauges(status) {
         if let Some(value) = value {
-            let gauge = ConstGauge::new(gauge_of(value));
-            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+            plain::encode(name, help, Kind::Gauge, value, encoder)?;
         }
     }
     for (name, help, ns) in [
@@ -59,8 +61,7 @@ pub(super) fn encode(status: &FleetStatus, encoder: &mut DescriptorEncoder) -> f
             status.received,
         ),
     ] {
-        let counter = ConstCounter::new(value);
-        counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
+        plain::encode(name, help, Kind::Counter, value, encoder)?;
     }
     counters(
         encoder,
