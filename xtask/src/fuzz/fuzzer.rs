@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use testbed::Interrupt;
 
 use super::{
@@ -45,13 +45,14 @@ pub(super) fn run(
     program: &Path,
     duration: Duration,
     interrupt: &Interrupt,
+    spinners: &MultiProgress,
 ) -> Result<End> {
     let mut command = command(target, program, duration)?;
     let cannot_run = format!("cannot run {}", shown(&command));
     let mut child = command.spawn().context(cannot_run)?;
     let output = child.stderr.take().context("the fuzzer has no output")?;
 
-    let progress = spinner(target, duration);
+    let progress = spinner(target, duration, spinners);
     let reader = {
         let progress = progress.clone();
         thread::spawn(move || read(output, &progress))
@@ -74,7 +75,7 @@ pub(super) fn run(
     {
         return Ok(End::Held(seen));
     }
-    eprintln!("{}", said.join("\n"));
+    spinners.suspend(|| eprintln!("{}", said.join("\n")));
     Ok(End::Failed(why(target, status, &said, &log)))
 }
 
@@ -138,14 +139,15 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<ExitStatus> {
 }
 
 /// Shows a spinner; without a terminal, a line.
-fn spinner(target: &str, duration: Duration) -> ProgressBar {
+fn spinner(target: &str, duration: Duration, spinners: &MultiProgress) -> ProgressBar {
     if !stderr().is_terminal() {
         eprintln!("{target}: fuzzing for {} s", duration.as_secs());
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{spinner} {prefix:10} {msg} ({elapsed})")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let progress = ProgressBar::new_spinner()
+    let progress = spinners
+        .add(ProgressBar::new_spinner())
         .with_style(style)
         .with_prefix(target.to_owned());
     progress.enable_steady_tick(Duration::from_millis(100));

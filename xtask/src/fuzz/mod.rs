@@ -9,11 +9,16 @@ mod paths;
 mod seeds;
 
 use std::{
+    num::NonZero,
+    panic,
     process::{Command, ExitCode},
+    sync::{Mutex, PoisonError},
+    thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, bail};
+use indicatif::MultiProgress;
 use testbed::{INTERRUPTED, Interrupt};
 
 use self::{build::Profile, fuzzer::End};
@@ -22,7 +27,7 @@ use crate::setup;
 /// The targets, and the time for each.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The targets; without any, all of them, one after the other.
+    /// The targets; without any, all of them.
     targets: Vec<String>,
     /// How long to fuzz each target.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
@@ -70,25 +75,58 @@ pub(crate) fn all(duration: Duration) -> Result<()> {
     bail!("an input failed, or fuzzing did not finish: see above")
 }
 
-/// Fuzzes every target. Continues after a failure.
+/// Fuzzes every target, one on each CPU at once. Continues after a failure.
 fn fuzz(targets: &[String], profile: Profile, duration: Duration) -> Result<ExitCode> {
     let built = build::build(targets, profile)?;
     seeds::write()?;
     let interrupt = Interrupt::watch()?;
-    let mut code = ExitCode::SUCCESS;
-    for target in targets {
-        let start = Instant::now();
-        match fuzzer::run(target, &built.program(target)?, duration, &interrupt)? {
-            End::Held(seen) => {
-                let seconds = start.elapsed().as_secs();
-                println!("{target:<10} {seen} in {seconds} s");
+    let spinners = MultiProgress::new();
+    let waiting = Mutex::new(targets.iter());
+    let next = || {
+        waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next()
+    };
+    let fuzz_next = || -> Result<bool> {
+        let mut all_held = true;
+        while !interrupt.has_arrived()
+            && let Some(target) = next()
+        {
+            let start = Instant::now();
+            let program = built.program(target)?;
+            match fuzzer::run(target, &program, duration, &interrupt, &spinners)? {
+                End::Held(seen) => {
+                    let seconds = start.elapsed().as_secs();
+                    spinners.suspend(|| println!("{target:<10} {seen} in {seconds} s"));
+                }
+                End::Failed(why) => {
+                    spinners.suspend(|| eprintln!("error: {why}"));
+                    all_held = false;
+                }
+                End::Interrupted => {}
             }
-            End::Failed(why) => {
-                eprintln!("error: {why}");
-                code = ExitCode::FAILURE;
-            }
-            End::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
         }
-    }
-    Ok(code)
+        Ok(all_held)
+    };
+    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+    let all_held = thread::scope(|scope| {
+        let fuzzers: Vec<_> = (0..cpus).map(|_| scope.spawn(fuzz_next)).collect();
+        let ends = fuzzers.into_iter().map(|fuzzer| {
+            fuzzer
+                .join()
+                .unwrap_or_else(|panic| panic::resume_unwind(panic))
+        });
+        // Waits for all of them before it fails.
+        ends.collect::<Vec<_>>()
+            .into_iter()
+            .collect::<Result<Vec<_>>>()
+    })?;
+    Ok(if interrupt.has_arrived() {
+        ExitCode::from(INTERRUPTED)
+    } else if all_held.contains(&false) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
