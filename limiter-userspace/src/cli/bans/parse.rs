@@ -82,6 +82,7 @@ mod tests {
         check("2001:db8::/48", Ok("2001:db8::/48"));
         check("172.20.5.7/16", Ok("172.20.0.0/16"));
         check("::ffff:192.0.2.1", Ok("192.0.2.1/32"));
+        check("[2001:db8::1]", Ok("2001:db8::1/128"));
         for text in ["0.0.0.0/0", "::/0", "192.0.2.7/0", "::ffff:0:0/96"] {
             check(text, Err("it would ban everybody"));
         }
@@ -90,7 +91,7 @@ mod tests {
             prefix("::/0"),
             Ok(ParsedValue::plain("::/0".parse().unwrap()))
         );
-        for text in ["", "[2001:db8::1]", "eth0", "192.0.2", "192.0.2.1-9"] {
+        for text in ["", "[2001:db8::1", "eth0", "192.0.2", "192.0.2.1-9"] {
             let expected = "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/48";
             check(text, Err(expected));
         }
