@@ -43,7 +43,7 @@ fn the_largest_policy_is_within_the_budget() -> Result<()> {
 }
 
 #[test]
-fn the_largest_policy_is_within_the_budget_with_log_statements() -> Result<()> {
+fn with_log_statements_the_largest_policy_is_within_the_budget() -> Result<()> {
     check(budget::Object::WithLog)
 }
 

@@ -90,12 +90,12 @@ share() {
 # The machine's own kernel tries many more.
 export LIMITER_DIFFERENTIAL_POLICIES=1
 
-# The verifier's budget, and verdicts of the kernel beside native ones. bpftool is missing here.
-share engines 0 1 --skip bpftool object:: kernel_and_native_agree_and_do
+# The verifier's budget, and verdicts of the kernel beside native ones.
+share engines 0 1 object::the_largest kernel_and_native_agree_and_do
 # shellcheck disable=SC2154 # As above.
 if [ "$limiter_parts" -gt 0 ]; then
-    # Skips what needs two CPUs, or more time than emulation has, and what has run.
-    share engines "$limiter_part" "$limiter_parts" --skip object:: --skip contention \
+    # Skips what needs two CPUs, or more time than emulation has, and what has run. bpftool is missing here.
+    share engines "$limiter_part" "$limiter_parts" --skip bpftool --skip object::the_largest --skip contention \
         --skip properties --skip kernel_and_native_agree_and_do --skip flood --skip sixty
     # Many a machine's own kernel has no VLAN interfaces and no tunnels.
     share stack "$limiter_part" "$limiter_parts" with_vlan_interfaces beside_the_frame devices_are
