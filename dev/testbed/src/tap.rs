@@ -161,7 +161,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Begins to carry frames; both interfaces must be of the same function of [`Tap`]'s.
+    /// Begins to carry frames between interfaces that one function of [`Tap`] has made.
     pub fn between(ends: [Tap; 2]) -> Result<Self> {
         let is_cut = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&is_cut);

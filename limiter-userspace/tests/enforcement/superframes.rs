@@ -215,15 +215,7 @@ fn each_segment_of_a_connection_counts_on_a_bridge() -> Result<()> {
              route replace 10.77.0.2 dev br0\n\
              neighbour replace 10.77.0.2 lladdr 02:00:00:00:00:01 dev br0 nud permanent\n"
         ))?;
-        let limit = "id: ipAddress, cost: packets, burst: 1000000, count: 1, period: 1h";
-        let configuration = format!("limits: {{Each: {{{limit}, match: {{protocol: tcp}}}}}}\n");
-        let (program, arguments) = (Path::new(PROGRAM), ["-i", "br0"]);
-        let limiter = Limiter::start(program, &pair.server, &configuration, &arguments)?;
-        upload(&pair.client, &pair.server)?;
-        let counted = || -> Result<Option<u64>> {
-            Ok(limiter.status()?["limits"]["Each"]["passed_packets"].as_u64())
-        };
-        wait(|| Ok(counted()? == Some(sent_segments(&pair.client)?)))?;
+        let segments = count_upload(&pair.client, &pair.server, &["-i", "br0"])?;
         let frames = pair.server.enter(|| {
             let devices = fs::read_to_string("/proc/thread-self/net/dev")?;
             let line = devices
@@ -232,14 +224,27 @@ fn each_segment_of_a_connection_counts_on_a_bridge() -> Result<()> {
             let packets = line.and_then(|line| line.split_whitespace().nth(1));
             Ok(packets.context("no br0")?.parse::<u64>()?)
         })?;
-        let counted = counted()?.unwrap_or(0);
         ensure!(
-            frames * 2 < counted,
-            "{frames} frames, {counted} packets: few were merged"
+            frames * 2 < segments,
+            "{frames} frames, {segments} segments: few were merged"
         );
-        ensure!(limiter.stop()?.success());
     }
     Ok(())
+}
+
+/// Limits a server with these arguments while a client sends to it; returns the client's segments once the limit has
+/// counted each.
+fn count_upload(client: &Namespace, server: &Namespace, arguments: &[&str]) -> Result<u64> {
+    const LIMIT: &str = "limits: {Each: {id: ipAddress, cost: packets, burst: 1000000, count: 1, period: 1h, \
+                         match: {protocol: tcp}}}\n";
+    let limiter = Limiter::start(Path::new(PROGRAM), server, LIMIT, arguments)?;
+    upload(client, server)?;
+    let counted = || -> Result<Option<u64>> {
+        Ok(limiter.status()?["limits"]["Each"]["passed_packets"].as_u64())
+    };
+    wait(|| Ok(counted()? == Some(sent_segments(client)?)))?;
+    ensure!(limiter.stop()?.success());
+    sent_segments(client)
 }
 
 /// Sends some megabytes from one namespace to the other.
@@ -313,16 +318,7 @@ fn each_segment_of_a_virtual_machines_connection_counts() -> Result<()> {
             tap(&machine, "10.77.0.2/24")?,
         ];
         let _wire = Wire::between(ends)?;
-        let limit = "id: ipAddress, cost: packets, burst: 1000000, count: 1, period: 1h";
-        let configuration = format!("limits: {{Each: {{{limit}, match: {{protocol: tcp}}}}}}\n");
-        let arguments = ["-i", "tap0", "--mode", mode];
-        let limiter = Limiter::start(Path::new(PROGRAM), &server, &configuration, &arguments)?;
-        upload(&machine, &server)?;
-        let counted = || -> Result<Option<u64>> {
-            Ok(limiter.status()?["limits"]["Each"]["passed_packets"].as_u64())
-        };
-        wait(|| Ok(counted()? == Some(sent_segments(&machine)?))).context(mode)?;
-        ensure!(limiter.stop()?.success());
+        count_upload(&machine, &server, &["-i", "tap0", "--mode", mode]).context(mode)?;
     }
     Ok(())
 }
