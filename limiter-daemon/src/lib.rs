@@ -178,6 +178,7 @@ async fn run(options: Options, servers: Servers) -> Result<(), DaemonError> {
         never = state::maintain(&daemon) => match never {},
         never = automatic::watch(&automatic) => match never {},
         never = bans::sweep(&daemon.bans) => match never {},
+        never = known::forget(&enforcement.datapath) => match never {},
         // In boxes, as all of these together are too large for the stack.
         never = Box::pin(started.own_addresses.maintain(&enforcement.datapath, &daemon.no_answers)) => match never {},
         never = Box::pin(sent_back::maintain(&enforcement.datapath, &daemon.lost_answers)) => match never {},

@@ -13,8 +13,8 @@ use limiter_common::{
     policy::Features,
     sources::{self, StandingMemory},
     standing::{
-        self, Event, FIRST_TRIES, FirstTries, Record, Settings, Shortage, ShortageWord, SourceId,
-        Standing, StandingContext, Tick,
+        self, Event, FIRST_TRIES, FilterWord, FirstTries, Record, Settings, Shortage, ShortageWord,
+        SourceId, Standing, StandingContext, Tick, filter,
     },
     table::{self, AtomicLine, Line, WAYS},
 };
@@ -28,6 +28,7 @@ use crate::standing_of::{PrefixStanding, standing_of};
 pub struct MemoryStanding {
     known: Vec<AtomicLine>,
     first_tries: Vec<FirstTryLine>,
+    filter: Vec<AtomicU64>,
     shortage: AtomicU64,
 }
 
@@ -41,6 +42,7 @@ impl MemoryStanding {
         Self {
             known: some(settings.lines),
             first_tries: some(settings.first_try_lines),
+            filter: some(filter::words_in_map(settings.lines)),
             shortage: AtomicU64::default(),
         }
     }
@@ -90,6 +92,11 @@ impl MemoryStanding {
         self.known.iter().map(AtomicLine::words)
     }
 
+    /// The words of the filter of sources with a standing, as in a kernel's map.
+    pub fn filter_words(&self) -> impl Iterator<Item = u64> {
+        self.filter.iter().map(|word| word.load(SeqCst))
+    }
+
     /// Every known source and its record, in no order. Includes expired records that are not yet
     /// replaced.
     pub fn records(&self) -> impl Iterator<Item = (SourceId, Record)> {
@@ -116,6 +123,22 @@ impl StandingMemory for MemoryStanding {
 
     fn first_try_line(&self, index: u32) -> Option<impl FirstTries> {
         self.first_tries.get(index as usize)
+    }
+
+    fn filter_word(&self, index: u32) -> Option<impl FilterWord> {
+        self.filter.get(index as usize).map(MemoryFilterWord)
+    }
+}
+
+struct MemoryFilterWord<'a>(&'a AtomicU64);
+
+impl FilterWord for MemoryFilterWord<'_> {
+    fn get(&self) -> u64 {
+        self.0.load(SeqCst)
+    }
+
+    fn set(&self, bits: u64) {
+        self.0.fetch_or(bits, SeqCst);
     }
 }
 

@@ -4,8 +4,8 @@ use super::StandingTable;
 use crate::{
     policy::Features,
     standing::{
-        Event, FirstTries, Record, Shortage, ShortageWord, SourceId, Standing, StandingContext,
-        Tick, first_tries, known, shortage,
+        Event, FilterPlace, FilterWord, FirstTries, Record, Shortage, ShortageWord, SourceId,
+        Standing, StandingContext, Tick, filter::HALVES, first_tries, known, shortage,
     },
     table::{InsertOutcome, Line},
 };
@@ -24,6 +24,9 @@ pub trait StandingMemory {
 
     /// The line of first tries at an index.
     fn first_try_line(&self, index: u32) -> Option<impl FirstTries>;
+
+    /// The word at an index of the [filter](crate::standing::filter) of sources with a standing.
+    fn filter_word(&self, index: u32) -> Option<impl FilterWord>;
 
     /// Calls [`change()`].
     #[inline(always)]
@@ -72,6 +75,15 @@ pub trait StandingMemory {
         Self: Sized,
     {
         weight(self, features, record, now_ns)
+    }
+
+    /// Calls [`add_to_filter()`].
+    #[inline(always)]
+    fn add_to_filter(&self, features: &Features, source: SourceId)
+    where
+        Self: Sized,
+    {
+        add_to_filter(self, features, source);
     }
 
     /// Calls [`insert()`].
@@ -137,9 +149,13 @@ impl<M: StandingMemory> StandingTable for M {
         let at = standing_context(self, features, now_ns);
         let hash = features.hash_key.word_hash(source.0);
         if at.shortage.holds(at.now) {
-            // A source of a flood is refused: fetch this line along with the next one.
+            // A source of a flood is refused: fetch this line before it is needed.
             if let Some(line) = first_try_line(self, features, hash) {
                 line.fetch();
+            }
+            // Now a visit changes only records that give a standing.
+            if !may_have_standing(self, features, hash) {
+                return Standing::Unknown;
             }
         }
         let index = index_of(hash, features.standing.lines);
@@ -266,12 +282,47 @@ pub fn change<M: StandingMemory>(
         Some(line) => known::change(
             &line,
             source,
-            |record| memory.after(features, record, event, now_ns),
+            |record| {
+                let after = memory.after(features, record, event, now_ns);
+                // Before the record is stored, as the filter asks.
+                if after != record && after.is_in_filter() {
+                    memory.add_to_filter(features, source);
+                }
+                after
+            },
             |record| memory.insert(features, index, source, record, now_ns),
         ),
         None => Record::NONE,
     };
     record.standing(&standing_context(memory, features, now_ns))
+}
+
+/// Returns whether the source with this hash may have a standing; false: it has none.
+#[inline(always)]
+fn may_have_standing<M: StandingMemory>(memory: &M, features: &Features, hash: u64) -> bool {
+    let Some(header) = memory.filter_word(0) else {
+        return true;
+    };
+    let place = FilterPlace::new(hash, features.standing.lines);
+    let half = (header.get() & 1) as u32;
+    match memory.filter_word(place.index(half)) {
+        Some(word) => word.get() & place.bits == place.bits,
+        None => true,
+    }
+}
+
+/// Adds a source that is about to get a standing to both halves of the filter.
+#[inline(always)]
+pub fn add_to_filter<M: StandingMemory>(memory: &M, features: &Features, source: SourceId) {
+    let hash = features.hash_key.word_hash(source.0);
+    let place = FilterPlace::new(hash, features.standing.lines);
+    for half in 0..HALVES {
+        if let Some(word) = memory.filter_word(place.index(half))
+            && word.get() & place.bits != place.bits
+        {
+            word.set(place.bits);
+        }
+    }
 }
 
 /// Returns a record after an event.

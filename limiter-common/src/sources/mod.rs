@@ -4,6 +4,9 @@ mod memory;
 mod table;
 
 pub use self::{
-    memory::{StandingMemory, after, change, happened, insert, is_retry, known_index, weight},
+    memory::{
+        StandingMemory, add_to_filter, after, change, happened, insert, is_retry, known_index,
+        weight,
+    },
     table::StandingTable,
 };

@@ -11,6 +11,7 @@
 
 mod context;
 mod event;
+pub mod filter;
 pub(crate) mod first_tries;
 pub(crate) mod known;
 mod order;
@@ -25,6 +26,7 @@ mod tick;
 pub use self::{
     context::StandingContext,
     event::Event,
+    filter::{FilterPlace, FilterWord},
     first_tries::{FIRST_TRIES, FirstTries, age_of_first_try, line_of as first_try_line},
     known::find,
     order::EventOrder,

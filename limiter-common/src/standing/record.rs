@@ -204,20 +204,18 @@ impl Record {
     }
 
     /// Applies a visit, at most once a tick. Without a shortage, the visit may count as another occasion, or make a
-    /// fresh standing a full one.
+    /// fresh standing a full one. In a shortage it changes no record without a standing: a flood's visits keep no
+    /// record, and the table need not be read for them.
     #[inline(always)]
     pub(super) const fn visited(self, at: &StandingContext<'_>) -> Self {
         let seen = self.current(at);
         let kind = seen.kind();
-        if matches!(kind, Kind::Reported) {
-            return seen;
-        }
-        if matches!(kind, Kind::Nothing) {
-            return if at.is_short() || at.settings.visits == 0 {
-                Self::NONE
-            } else {
-                seen.on_occasion(at)
-            };
+        match kind {
+            Kind::Reported => return seen,
+            Kind::Nothing | Kind::Visited if at.is_short() => return seen,
+            Kind::Nothing if at.settings.visits == 0 => return Self::NONE,
+            Kind::Nothing => return seen.on_occasion(at),
+            _ => {}
         }
         if at.now.since_kept(seen.last()) == 0 {
             return seen;
@@ -225,9 +223,7 @@ impl Record {
         let (mut is_fresh, mut since) = (seen.is_fresh(), Tick(seen.since()));
         let age = at.now.since_kept(seen.since());
         match kind {
-            Kind::Visited
-                if !at.is_short() && (age as u64) << Tick::BITS >= at.settings.apart_ns =>
-            {
+            Kind::Visited if (age as u64) << Tick::BITS >= at.settings.apart_ns => {
                 return seen.on_occasion(at);
             }
             Kind::Familiar | Kind::Proven if at.is_short() => is_fresh = seen.counts_as_fresh(at),

@@ -108,6 +108,23 @@ impl KnownSources<'_> {
         Ok(counts)
     }
 
+    /// Whether the filter answers that a source may have a standing.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn may_have_standing(&self, source: SourceId) -> bool {
+        self.maps.may_have_standing(&self.features, source)
+    }
+
+    /// Makes the filter of sources with a standing forget expired sources; reads all records.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's; the filter then answers as before.
+    pub fn forget_in_filter(&self) -> Result<(), DatapathError> {
+        let at = self.standing_context()?;
+        self.maps.forget_in_filter(&self.features, &at)
+    }
+
     /// The record of a source; [`Record::NONE`]: the source is unknown.
     #[must_use]
     pub fn record(&self, source: SourceId) -> Record {

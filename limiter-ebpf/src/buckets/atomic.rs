@@ -1,6 +1,6 @@
 //! Atomic operations on words in maps: core's stable atomics do not compile for BPF.
 
-use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
+use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_or, atomic_xadd, atomic_xchg};
 
 const ORDER: AtomicOrdering = AtomicOrdering::SeqCst;
 
@@ -59,6 +59,17 @@ pub(crate) unsafe fn count_down(word: *mut u64) -> u64 {
 pub(crate) unsafe fn add(word: *mut u64, summand: u64) {
     // SAFETY: the caller's promise.
     unsafe { atomic_xadd::<u64, u64, ORDER>(word, summand) };
+}
+
+/// Sets bits of the word.
+///
+/// # Safety
+///
+/// As for [`compare_and_swap`].
+#[inline(always)]
+pub(crate) unsafe fn set_bits(word: *mut u64, bits: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { atomic_or::<u64, u64, ORDER>(word, bits) };
 }
 
 /// Reads the word.

@@ -1,5 +1,6 @@
 //! The standing of sources, in maps that all instances of the program share.
 
+mod filter;
 pub(crate) mod first_tries;
 mod handshakes;
 pub(crate) mod orders;
@@ -11,7 +12,7 @@ use limiter_common::{
     clock::Clock as _,
     policy::Features,
     sources::{self, StandingMemory},
-    standing::{Event, FirstTries, Record, ShortageWord, SourceId, Standing},
+    standing::{Event, FilterWord, FirstTries, Record, ShortageWord, SourceId, Standing},
     table::{InsertOutcome, Line, WAYS},
 };
 
@@ -42,6 +43,16 @@ impl StandingMemory for MapStanding {
     #[inline(always)]
     fn first_try_line(&self, index: u32) -> Option<impl FirstTries> {
         first_tries::line(index)
+    }
+
+    #[inline(always)]
+    fn filter_word(&self, index: u32) -> Option<impl FilterWord> {
+        filter::word(index)
+    }
+
+    #[inline(always)]
+    fn add_to_filter(&self, _features: &Features, source: SourceId) {
+        limiter_add_to_filter(source.0);
     }
 
     #[inline(always)]
@@ -147,6 +158,18 @@ extern "C" fn limiter_record_after(record: u64, event: u32, value: u64, now_ns: 
     }
     let event = Event::of_numbers(event, value);
     sources::after(&MapStanding, features, Record(record), event, now_ns).0
+}
+
+/// Calls [`sources::add_to_filter`]; returns 0, since the kernel only knows functions that return a number.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn limiter_add_to_filter(source: u64) -> u32 {
+    let features = globals::features();
+    // As above.
+    if features.uses_standing() {
+        sources::add_to_filter(&MapStanding, features, SourceId(source));
+    }
+    0
 }
 
 /// Calls [`sources::weight`] of a record. A function, because a line has four records, and the

@@ -46,7 +46,7 @@ use super::{grace::wait_for_running_programs, link::Link, program::Program};
 /// The version of everything below `v…`: the maps' types, sizes and values, and the manifest. Raise
 /// it when an older or newer limiter would misread them after a change. A test detects changes of
 /// the maps.
-pub const ABI: u32 = 22;
+pub const ABI: u32 = 23;
 
 /// The default directory of `--pin`.
 pub const DEFAULT_DIRECTORY: &str = "/sys/fs/bpf/limiter";

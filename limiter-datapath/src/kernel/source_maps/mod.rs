@@ -55,7 +55,7 @@ use refused_questions::REFUSED_QUESTIONS;
 use rmem_max::RMEM_MAX;
 use server_names::{FIRST_BYTES, FIRST_BYTES_LOST, FIRST_BYTES_READ, QUIC_FLOWS, SERVER_FLOWS};
 use sieves::{PRESSURE, SIEVE_ENTRIES, SIEVE_HEADS, SIEVE_SHARDS, SIEVE_TRAFFIC};
-use standing::{FIRST_TRIES, KNOWN, SHORTAGE};
+use standing::{FIRST_TRIES, KNOWN, SHORTAGE, STANDING_FILTER};
 
 /// Reads and changes the source maps.
 pub struct SourceMaps {
@@ -87,6 +87,7 @@ impl PinnedMaps for SourceMaps {
         SIEVE_TRAFFIC,
         KNOWN,
         FIRST_TRIES,
+        STANDING_FILTER,
         SHORTAGE,
         CURRENT_RATES,
         OWN_ADDRESSES,

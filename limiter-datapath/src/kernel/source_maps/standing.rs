@@ -2,6 +2,7 @@
 //!
 //! Packets and handshakes change them; userspace only reads, and orders changes (`orders.rs`).
 
+mod filter;
 mod migration;
 mod orders;
 #[cfg(feature = "testing")]
@@ -13,17 +14,18 @@ use aya::maps::{Array, IterableMap as _, Map, MapData};
 use limiter_common::{
     policy::Features,
     sources,
-    standing::{Record, Shortage, SourceId},
+    standing::{Record, Shortage, SourceId, filter::words_in_map},
     table::AtomicLine,
 };
 use serde::{Deserialize, Serialize};
 
-use self::orders::Orders;
+use self::{filter::StandingFilter, orders::Orders};
 use crate::kernel::{DatapathError, map::error, mapped_array::MappedArray};
 use limiter_native::known_in;
 
 pub(in crate::kernel) const KNOWN: &str = "KNOWN";
 pub(in crate::kernel) const FIRST_TRIES: &str = "FIRST_TRIES";
+pub(in crate::kernel) const STANDING_FILTER: &str = "STANDING_FILTER";
 pub(in crate::kernel) const SHORTAGE: &str = "SHORTAGE";
 
 /// The sizes of the maps, and the prefix length of a source.
@@ -55,6 +57,7 @@ pub struct StandingMaps {
     /// Mapped read-only.
     known: MappedArray<AtomicLine>,
     first_tries: Array<MapData, Line>,
+    filter: StandingFilter,
     shortage: Array<MapData, u64>,
     sizes: StandingSizes,
     orders: Orders,
@@ -70,24 +73,38 @@ impl StandingMaps {
         Ok(Self {
             known: MappedArray::read_only(open(KNOWN)?.try_into().map_err(error(KNOWN))?)?,
             first_tries: open(FIRST_TRIES)?.try_into().map_err(error(FIRST_TRIES))?,
+            filter: StandingFilter::new(
+                open(STANDING_FILTER)?
+                    .try_into()
+                    .map_err(error(STANDING_FILTER))?,
+            )?,
             shortage: open(SHORTAGE)?.try_into().map_err(error(SHORTAGE))?,
             sizes,
             orders: Orders::default(),
         })
     }
 
-    pub(in crate::kernel) fn maps(&self) -> [(&'static str, &MapData); 3] {
+    pub(in crate::kernel) fn maps(&self) -> [(&'static str, &MapData); 4] {
         [
             (KNOWN, self.known.map()),
             (FIRST_TRIES, self.first_tries.map()),
+            (STANDING_FILTER, self.filter.map()),
             (SHORTAGE, self.shortage.map()),
         ]
     }
 
     /// Whether these sizes need another map of that name, even if the size is the same.
     pub(super) fn is_outdated(&self, map: &str, sizes: StandingSizes) -> bool {
-        // With another prefix length, the sources are other prefixes.
-        map == KNOWN && self.sizes.ipv6_prefix != sizes.ipv6_prefix
+        match map {
+            // With another prefix length, the sources are other prefixes.
+            KNOWN => self.sizes.ipv6_prefix != sizes.ipv6_prefix,
+            // Each table has its own filter, even if tables of two sizes have filters of the same size: the programs of
+            // the old table still use the old filter, and userspace fills the new one first.
+            STANDING_FILTER => {
+                self.sizes.ipv6_prefix != sizes.ipv6_prefix || self.sizes.lines != sizes.lines
+            }
+            _ => false,
+        }
     }
 
     /// Every known source and its record, in no order and not at one moment. Includes expired
@@ -132,6 +149,7 @@ pub(super) fn entries(map: &str, sizes: StandingSizes) -> Option<u32> {
     match map {
         KNOWN => Some(sizes.lines),
         FIRST_TRIES => Some(sizes.first_try_lines),
+        STANDING_FILTER => Some(words_in_map(sizes.lines)),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Known sources: the same to both engines, by handshakes, and to userspace.
 
 mod differential;
+mod filter;
 mod full;
 mod handshakes;
 mod known;

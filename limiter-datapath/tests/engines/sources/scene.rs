@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use limiter_common::standing::{Record, Standing};
 use limiter_datapath::{
     kernel::{
@@ -153,11 +153,17 @@ impl Scene {
         Ok(self.datapath.known_sources()?)
     }
 
-    /// The record and the standing of an address.
+    /// The record and the standing of an address. Fails if the filter denies a standing.
     pub(super) fn of(&self, address: &str) -> Result<(Record, Standing)> {
         let known = self.known()?;
-        let record = known.record(known.source(address.parse::<IpAddr>()?));
-        Ok((record, record.standing(&known.standing_context()?)))
+        let source = known.source(address.parse::<IpAddr>()?);
+        let record = known.record(source);
+        let standing = record.standing(&known.standing_context()?);
+        ensure!(
+            standing == Standing::Unknown || known.may_have_standing(source),
+            "the filter lacks {address}"
+        );
+        Ok((record, standing))
     }
 
     /// All known sources as addresses, in ascending order.

@@ -29,7 +29,11 @@ fn a_shortage_counts_no_occasions_and_learns_nobody() {
     assert_eq!(world.record.visits(), 1);
     world.wait(MINUTE).refuse().after(Event::Visit);
     assert_eq!(world.record.visits(), 1);
-    assert_eq!(world.record.last(), tick(world.now).kept(), "it is seen");
+    assert_eq!(
+        world.record.last(),
+        tick(world.now - MINUTE).kept(),
+        "a flood's visits keep no record"
+    );
 }
 
 /// A source that is forged twice, or more often, becomes retried at most.

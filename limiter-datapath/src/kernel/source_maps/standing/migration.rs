@@ -59,6 +59,9 @@ impl StandingMaps {
             memory.happened(&features, source, Event::Recall { record }, now_ns);
         }
         let lines: Vec<_> = memory.known_lines().collect();
+        // The filter first: it must have all sources of the table.
+        self.filter
+            .write(&memory.filter_words().collect::<Vec<_>>())?;
         self.known.write(&lines).map_err(error(KNOWN))
     }
 
