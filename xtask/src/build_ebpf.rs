@@ -1,11 +1,11 @@
 //! `cargo xtask build-ebpf`
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 use ebpf_build::{Builder, Objects};
 
-use crate::{object, setup, workspace};
+use crate::{command, object, setup, workspace};
 
 pub(crate) fn run(json: bool) -> Result<ExitCode> {
     let objects = build()?;
@@ -28,6 +28,13 @@ pub(crate) fn run_clippy() -> Result<ExitCode> {
     setup::ensure()?;
     Builder::new(workspace::root())?.clippy()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the command that runs clippy over every program.
+pub(crate) fn clippy_command() -> Command {
+    let mut build_ebpf = command::xtask("build-ebpf");
+    build_ebpf.arg("--clippy");
+    build_ebpf
 }
 
 /// Installs missing tools for eBPF, and builds both objects.

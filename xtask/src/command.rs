@@ -24,6 +24,13 @@ pub(crate) fn cargo(command: &str) -> Command {
     cargo
 }
 
+/// Returns the command for another task. The running program's file may have been replaced by a build.
+pub(crate) fn xtask(task: &str) -> Command {
+    let mut cargo = cargo("run");
+    cargo.args(["--quiet", "--package", "xtask", "--", task]);
+    cargo
+}
+
 pub(crate) fn cargo_file() -> PathBuf {
     env::var_os("CARGO")
         .unwrap_or_else(|| OsString::from("cargo"))

@@ -8,19 +8,17 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use comfy_table::{CellAlignment, Table, presets};
-use ebpf_build::Builder;
 
 use crate::{
     background::BackgroundCommand,
-    command,
+    build_ebpf, command,
     cost::{Cost, Stopwatch},
     deny, dist, fuzz, kernels, privileges, setup, suite,
     test_results::TestResults,
-    workspace,
 };
 
-/// The time for fuzzing each target: enough to find a broken target, and new failures near the seeds.
-const FUZZING: Duration = Duration::from_secs(5);
+/// The seconds for fuzzing each target: enough to find a broken target, and new failures near the seeds.
+const FUZZING: u32 = 5;
 
 /// The number of slowest tests to list.
 const SLOWEST: usize = 20;
@@ -53,9 +51,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let tools = steps.run("tools", setup::begin_for_all_tests)?;
     steps.run("format", || command::succeed(&mut format()))?;
     let built = steps.run("build and clippy", suite::build)?;
-    steps.run("clippy (BPF)", || {
-        Ok(Builder::new(workspace::root())?.clippy()?)
-    })?;
     steps.run("tools beside", || {
         tools
             .context("the tools' installation did not begin")?
@@ -67,19 +62,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     // Tests with daemons mostly wait, so clippy can run beside them.
     let shipped = BackgroundCommand::start(&clippy_as_shipped());
+    let of_bpf = BackgroundCommand::start(&build_ebpf::clippy_command());
     let fuzzers = fuzz::build_command().and_then(|command| BackgroundCommand::start(&command));
     if let Some(built) = &built {
         steps.run("tests", || suite::run_others(built, &mut results))?;
     }
     steps.run("clippy (shipped)", || shipped?.finish())?;
+    steps.run("clippy (BPF)", || of_bpf?.finish())?;
+    steps.run("fuzzers", || fuzzers?.finish())?;
+    // The package and the emulated machine take one CPU each.
+    let fuzzing = BackgroundCommand::start(&fuzz::fuzz_command(FUZZING));
     if let Some(built) = &built {
         steps.run("package", || dist::test(built))?;
         steps.run("Linux 6.1", || kernels::oldest(built, arguments.part))?;
     }
-    steps.run("fuzz", || {
-        fuzzers?.finish()?;
-        fuzz::all(FUZZING)
-    })?;
+    steps.run("fuzz", || fuzzing?.finish())?;
 
     println!("\nThe slowest tests:\n{}", slowest(&results));
     println!("\n{}\n", steps.summary(all.read()?));

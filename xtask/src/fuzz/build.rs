@@ -21,12 +21,21 @@ const FLAGS: [&str; 8] = [
 ];
 
 /// The trade between the targets' speed and their build time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(super) enum Profile {
-    /// For seconds of fuzzing: the build takes two thirds of the time.
+    /// For seconds of fuzzing: the build takes two thirds of the time
     Dev,
-    /// For longer fuzzing.
+    /// For longer fuzzing
     Fuzz,
+}
+
+impl Profile {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Dev => "dev",
+            Self::Fuzz => "fuzz",
+        }
+    }
 }
 
 pub(super) fn build(targets: &[String], profile: Profile) -> Result<BuiltTargets> {
@@ -38,10 +47,7 @@ pub(super) fn command(targets: &[String], profile: Profile) -> Command {
     let mut cargo = command::cargo("build");
     cargo
         .args(["--package", "limiter-fuzz", "--profile"])
-        .arg(match profile {
-            Profile::Dev => "dev",
-            Profile::Fuzz => "fuzz",
-        })
+        .arg(profile.name())
         // With `--target`, even for the host itself, the flags do not apply to build scripts and procedural
         // macros, which have no libFuzzer to report to.
         .args(["--target", "host-tuple", "--target-dir"])
