@@ -14,14 +14,13 @@ use limiter_common::{
     answer::{Answer, AnswerOutcome},
     counters::Traffic,
     decide::{Pipeline, Progress, STAGE_COUNT, Scratch, Stage, Verdict},
-    limit::MAX_LIMITS,
     policy::Tables as _,
     reason::Reason,
 };
 
 use crate::{
     answers,
-    buckets::{self, BucketLocation, IN_ANY, MapBuckets},
+    buckets::{self, BucketLocation, IN_ANY, MOST_INLINE, MapBuckets},
     clock::KernelClock,
     connections, finish, names,
     offenders::MapOffenders,
@@ -142,7 +141,7 @@ fn run<const FRAGS: bool>(context: &XdpContext, stage: Stage) -> u32 {
         pipeline::<false, 16>().run(stage, scratch)
     } else if MapTables.features().windows == 0 {
         // Most policies use only GCRA: the code of other strategies is not verified then.
-        pipeline::<false, MAX_LIMITS>().run(stage, scratch)
+        pipeline::<false, MOST_INLINE>().run(stage, scratch)
     } else {
         // The verifier walks all strategies for each limit that is prepared inline.
         pipeline::<true, 1>().run(stage, scratch)

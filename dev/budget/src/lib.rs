@@ -29,9 +29,9 @@ pub use self::{
 /// million at which it gives up, because kernels prune differently.
 pub const MOST_VERIFIED: u32 = 150_000;
 
-/// The most bytes of stack used by one program and its callees: three quarters of the verifier's
+/// The most bytes of stack used by one program and its callees: four fifths of the verifier's
 /// 512, which leaves room for another compiler's spills and for changes.
-pub const MOST_STACK: u32 = 384;
+pub const MOST_STACK: u32 = 416;
 
 /// The largest policies, by their limits' strategies: the verifier skips the code of unused
 /// strategies.
@@ -227,7 +227,7 @@ mod tests {
             [
                 "limiter in limiter.o: 150001 verified instructions with gcra in the hash store, \
                  at most 150000",
-                "limiter in limiter.o: 385 bytes of stack, at most 384",
+                "limiter in limiter.o: 417 bytes of stack, at most 416",
             ]
         );
     }

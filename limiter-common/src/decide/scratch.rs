@@ -8,21 +8,20 @@ use crate::{
     connection::Refusals,
     cookie::{CookieCheck, DnsCookie},
     counters::Traffic,
-    key::KeyKind,
     limit::MAX_LIMITS,
     packet::NameMatch,
     packet::{Facts, TcpState},
     policy::Class,
     reason::Reason,
-    standing::VisitCount,
+    standing::{HashedSource, VisitCount},
     verdict::Verdict,
 };
 
 /// Memory for the current packet and the charge of each limit for it.
 ///
 /// It is too large for a kernel program's stack, and not worth clearing for each packet: a caller
-/// keeps one, and only [`Self::visits`] and [`Self::slips`] are read before they are written for
-/// the same packet.
+/// keeps one for its tables, and only [`Self::visits`], [`Self::slips`] and the hashes in the search
+/// are read before they are written for the same packet.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Scratch<Location> {
@@ -56,6 +55,8 @@ pub struct Scratch<Location> {
     /// The indices of the limits checked in the stage of standing that let the packet pass; only
     /// under a policy that reserves.
     pub(crate) passing: u64,
+    /// The packet's source; only if its standing is looked up.
+    pub(crate) source: HashedSource,
     /// The visits so far, for sampling.
     pub(crate) visits: VisitCount,
     /// The packets that each limit has refused since it last sent a truncated answer.
@@ -90,6 +91,7 @@ impl<Location: Copy + Default> Default for Scratch<Location> {
             waits: false,
             tcp_state: TcpState::None,
             passing: 0,
+            source: HashedSource::NONE,
             visits: VisitCount::default(),
             slips: [0; MAX_LIMITS as usize],
             search: Search::SINGLE,
@@ -119,7 +121,6 @@ impl<Location> Scratch<Location> {
         };
         // Not set as a whole: in BPF that would be a call to a loop over bytes.
         self.strictest.strictness = 0;
-        self.search.hashed = KeyKind::NONE;
     }
 
     /// Sets the daemon's number for the interface that the frame came in on, before all stages.

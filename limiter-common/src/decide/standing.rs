@@ -15,7 +15,7 @@ use crate::{
     reason::Reason,
     source_tables::SourceTables,
     sources::StandingTable as _,
-    standing::{SourceId, Standing, Tick},
+    standing::{HashedSource, SourceId, Standing, Tick},
 };
 
 impl<C, T, B, O, R> Pipeline<'_, C, T, B, O, R>
@@ -43,11 +43,15 @@ where
             return Progress::Undecided;
         }
         let Scratch {
-            packet, verdict, ..
+            packet,
+            verdict,
+            source,
+            ..
         } = scratch;
+        *source = self.source_of(packet);
         let standing = match verdict.standing() {
             Some(standing) => standing,
-            None => self.standing_of(packet),
+            None => self.standing_of(packet, source),
         };
         // Otherwise the verifier would walk the rest once for each way to find the standing.
         let number = self.tables.opaque(standing as u64);
@@ -72,7 +76,7 @@ where
                     scratch.exempt();
                     return Progress::Decided;
                 }
-                let standing_now = self.standing_after_refusal(&scratch.packet, standing);
+                let standing_now = self.standing_after_refusal(scratch, standing);
                 if standing_now != standing {
                     scratch.verdict.set_standing(standing_now);
                     scratch.verdict.decide_again(features);
@@ -149,9 +153,9 @@ where
         if let Some(standing) = scratch.verdict.standing() {
             // A source that must leave a reserve is refused this late only if another CPU was
             // faster. This may be its first try.
-            let (features, packet) = (self.tables.features(), &scratch.packet);
-            let (sources, source) = (self.source_tables.sources(), self.source_of(packet));
-            sources.record_refusal(features, source, standing, packet.now);
+            let Scratch { source, packet, .. } = scratch;
+            let sources = self.source_tables.sources();
+            sources.record_refusal(self.tables.features(), source, standing, packet.now);
         }
     }
 
@@ -215,19 +219,24 @@ where
 
     /// Returns the standing of a packet's source, and records its visit unless a list proves it.
     #[inline(always)]
-    pub(super) fn standing_of(&self, packet: &ClassifiedPacket) -> Standing {
+    fn standing_of(&self, packet: &ClassifiedPacket, source: &HashedSource) -> Standing {
         if packet.class.is_proven() {
             return Standing::Proven;
         }
-        let (sources, source) = (self.source_tables.sources(), self.source_of(packet));
+        let sources = self.source_tables.sources();
         sources.visit(self.tables.features(), source, packet.now)
     }
 
     /// Records that a reserving limit refused the packet. Returns the standing that its source has
     /// now; only an unknown source's may change.
     #[inline(always)]
-    fn standing_after_refusal(&self, packet: &ClassifiedPacket, standing: Standing) -> Standing {
-        let (sources, source) = (self.source_tables.sources(), self.source_of(packet));
+    fn standing_after_refusal(
+        &self,
+        scratch: &Scratch<B::Location>,
+        standing: Standing,
+    ) -> Standing {
+        let Scratch { source, packet, .. } = scratch;
+        let sources = self.source_tables.sources();
         let now = sources.refused(self.tables.features(), source, standing, packet.now);
         if standing == Standing::Unknown {
             now
@@ -236,9 +245,15 @@ where
         }
     }
 
+    /// Returns the packet's source; [`HashedSource::NONE`]: a list proves it, so its record is not needed.
     #[inline(always)]
-    fn source_of(&self, packet: &ClassifiedPacket) -> SourceId {
-        SourceId::new(&self.tables.features().standing, &packet.facts.source)
+    fn source_of(&self, packet: &ClassifiedPacket) -> HashedSource {
+        let features = self.tables.features();
+        if packet.class.is_proven() {
+            return HashedSource::NONE;
+        }
+        let source = SourceId::new(&features.standing, &packet.facts.source);
+        HashedSource::new(&features.hash_key, source)
     }
 }
 

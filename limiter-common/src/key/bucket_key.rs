@@ -142,7 +142,7 @@ impl BucketKey {
     pub const fn key_words(&self) -> (u64, [u64; 2]) {
         let [high, low] = self.id;
         (
-            self.kind.0 as u64,
+            self.kind.number(),
             [u64::from_be_bytes(high), u64::from_be_bytes(low)],
         )
     }

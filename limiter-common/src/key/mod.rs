@@ -53,6 +53,20 @@ impl KeyKind {
         NameKind::of_number(name_kind)
     }
 
+    /// The kind as a number of 24 bits.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) const fn number(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Whether the kind has the length of a range, or the family of a destination.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) const fn has_length(self) -> bool {
+        self.last() != 0
+    }
+
     /// The part of the packet that the id comes from; `None`: a range of sources.
     const fn key_part(self) -> Option<KeyPart> {
         KeyPart::of_number(self.first())

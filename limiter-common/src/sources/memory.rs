@@ -4,8 +4,8 @@ use super::StandingTable;
 use crate::{
     policy::Features,
     standing::{
-        Event, FilterPlace, FilterWord, FirstTries, Record, Shortage, ShortageWord, SourceId,
-        Standing, StandingContext, Tick, filter::HALVES, first_tries, known, shortage,
+        Event, FilterPlace, FilterWord, FirstTries, HashedSource, Record, Shortage, ShortageWord,
+        SourceId, Standing, StandingContext, Tick, filter::HALVES, first_tries, known, shortage,
     },
     table::{InsertOutcome, Line},
 };
@@ -49,7 +49,7 @@ pub trait StandingMemory {
     fn is_retry(
         &self,
         features: &Features,
-        source: SourceId,
+        source: &HashedSource,
         standing: Standing,
         now_ns: u64,
     ) -> bool
@@ -142,12 +142,12 @@ fn shortage_of<M: StandingMemory>(memory: &M) -> Shortage {
 
 impl<M: StandingMemory> StandingTable for M {
     #[inline(always)]
-    fn visit(&self, features: &Features, source: SourceId, now_ns: u64) -> Standing {
-        if source == SourceId::NONE {
+    fn visit(&self, features: &Features, source: &HashedSource, now_ns: u64) -> Standing {
+        let HashedSource { id, hash } = *source;
+        if id == SourceId::NONE {
             return Standing::Unknown;
         }
         let at = standing_context(self, features, now_ns);
-        let hash = features.hash_key.word_hash(source.0);
         if at.shortage.holds(at.now) {
             // A source of a flood is refused: fetch this line before it is needed.
             if let Some(line) = first_try_line(self, features, hash) {
@@ -160,14 +160,14 @@ impl<M: StandingMemory> StandingTable for M {
         }
         let index = index_of(hash, features.standing.lines);
         let record = match self.known_line(index) {
-            Some(line) => known::find(&line, source),
+            Some(line) => known::find(&line, id),
             None => return Standing::Unknown,
         };
         // Mostly the visit was recorded in this tick already.
         if record.after(Event::Visit, &at) == record {
             record.standing(&at)
         } else {
-            self.change(features, index, source, Event::Visit, now_ns)
+            self.change(features, index, id, Event::Visit, now_ns)
         }
     }
 
@@ -180,7 +180,7 @@ impl<M: StandingMemory> StandingTable for M {
     fn record_refusal(
         &self,
         features: &Features,
-        source: SourceId,
+        source: &HashedSource,
         standing: Standing,
         now_ns: u64,
     ) {
@@ -191,12 +191,12 @@ impl<M: StandingMemory> StandingTable for M {
     fn refused(
         &self,
         features: &Features,
-        source: SourceId,
+        source: &HashedSource,
         standing: Standing,
         now_ns: u64,
     ) -> Standing {
         if self.is_retry(features, source, standing, now_ns) {
-            happened(self, features, source, Event::Retry, now_ns)
+            happened(self, features, source.id, Event::Retry, now_ns)
         } else {
             standing
         }
@@ -220,19 +220,18 @@ impl<M: StandingMemory> StandingTable for M {
 pub fn is_retry<M: StandingMemory>(
     memory: &M,
     features: &Features,
-    source: SourceId,
+    source: &HashedSource,
     standing: Standing,
     now_ns: u64,
 ) -> bool {
     if let Some(word) = memory.shortage_word() {
         shortage::renew(&word, Tick::of_ns(now_ns));
     }
-    if !matches!(standing, Standing::Unknown) || source == SourceId::NONE {
+    if !matches!(standing, Standing::Unknown) || source.id == SourceId::NONE {
         return false;
     }
-    let hash = features.hash_key.word_hash(source.0);
-    match first_try_line(memory, features, hash) {
-        Some(line) => first_tries::is_retry(&line, hash, &features.standing, now_ns),
+    match first_try_line(memory, features, source.hash) {
+        Some(line) => first_tries::is_retry(&line, source.hash, &features.standing, now_ns),
         None => false,
     }
 }

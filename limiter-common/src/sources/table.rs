@@ -2,13 +2,13 @@
 
 use crate::{
     policy::Features,
-    standing::{Event, SourceId, Standing},
+    standing::{Event, HashedSource, SourceId, Standing},
 };
 
 /// A table of known sources and of first tries.
 pub trait StandingTable {
     /// Returns the standing of a source at the time `now_ns`, in nanoseconds, and records its visit.
-    fn visit(&self, features: &Features, source: SourceId, now_ns: u64) -> Standing;
+    fn visit(&self, features: &Features, source: &HashedSource, now_ns: u64) -> Standing;
 
     /// Whether there is a shortage at the time `now_ns`, in nanoseconds.
     fn is_short(&self, now_ns: u64) -> bool;
@@ -18,7 +18,7 @@ pub trait StandingTable {
     fn record_refusal(
         &self,
         features: &Features,
-        source: SourceId,
+        source: &HashedSource,
         standing: Standing,
         now_ns: u64,
     );
@@ -28,7 +28,7 @@ pub trait StandingTable {
     fn refused(
         &self,
         features: &Features,
-        source: SourceId,
+        source: &HashedSource,
         standing: Standing,
         now_ns: u64,
     ) -> Standing;
@@ -46,7 +46,7 @@ pub trait StandingTable {
 /// Knows no source: all stay unknown.
 impl StandingTable for () {
     #[inline(always)]
-    fn visit(&self, _features: &Features, _source: SourceId, _now_ns: u64) -> Standing {
+    fn visit(&self, _features: &Features, _source: &HashedSource, _now_ns: u64) -> Standing {
         Standing::Unknown
     }
 
@@ -56,13 +56,13 @@ impl StandingTable for () {
     }
 
     #[inline(always)]
-    fn record_refusal(&self, _: &Features, _: SourceId, _: Standing, _now_ns: u64) {}
+    fn record_refusal(&self, _: &Features, _: &HashedSource, _: Standing, _now_ns: u64) {}
 
     #[inline(always)]
     fn refused(
         &self,
         _features: &Features,
-        _source: SourceId,
+        _source: &HashedSource,
         standing: Standing,
         _now_ns: u64,
     ) -> Standing {

@@ -35,7 +35,7 @@ pub use self::{
     sampling::VisitCount,
     settings::Settings,
     shortage::{Shortage, ShortageWord},
-    source::SourceId,
+    source::{HashedSource, SourceId},
     tick::Tick,
 };
 use crate::numbered::numbered;

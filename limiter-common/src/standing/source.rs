@@ -1,7 +1,10 @@
 //! Sources: IPv4 addresses and IPv6 prefixes.
 
 use super::Settings;
-use crate::address::{Address, Family};
+use crate::{
+    address::{Address, Family},
+    table::HashKey,
+};
 
 /// A source as one reversible word. For IPv6, the upper half of the address, cut to the prefix. For IPv4, the address
 /// below 32 bits that begin no IPv6 source.
@@ -39,6 +42,34 @@ impl SourceId {
             Address::v4(((self.0 & 0xffff_ffff) as u32).to_be_bytes())
         } else {
             Address::v6(self.0.to_be_bytes(), [0; 8])
+        }
+    }
+}
+
+/// A source and its hash, which many look-ups share.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct HashedSource {
+    /// The source.
+    pub id: SourceId,
+    /// The hash, by the key of the tables.
+    pub hash: u64,
+}
+
+impl HashedSource {
+    /// No source.
+    pub(crate) const NONE: Self = Self {
+        id: SourceId::NONE,
+        hash: 0,
+    };
+
+    /// Hashes a source.
+    #[must_use]
+    #[inline(always)]
+    pub const fn new(hash_key: &HashKey, id: SourceId) -> Self {
+        Self {
+            id,
+            hash: hash_key.word_hash(id.0),
         }
     }
 }

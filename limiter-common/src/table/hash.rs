@@ -74,18 +74,28 @@ impl HashKey {
     #[must_use]
     #[inline(always)]
     pub const fn key_hash(&self, key: &BucketKey) -> KeyHash {
+        let (shape, id) = key.key_words();
+        self.whole_key_hash(shape, id).of_part(key.part() as u64)
+    }
+
+    /// The hash of a whole bucket, from the [words](BucketKey::key_words) of its key.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) const fn whole_key_hash(&self, shape: u64, [high, low]: [u64; 2]) -> KeyHash {
         let mut state = State::new(self.first, self.second);
-        let (shape, [high, low]) = key.key_words();
-        // The last word has the length in its upper byte, to tell messages with and without the
-        // second half apart: IPv4 and most ranges have no second half.
-        state.absorb(high);
-        if low == 0 {
-            state.absorb(16 << 56 | shape);
-        } else {
-            state.absorb(low);
-            state.absorb(24 << 56 | shape);
+        // The last word has the length in its upper byte, to tell messages of different lengths
+        // apart. The shape has three bytes: with an IPv4 address it fits into the last word.
+        let mut last = 7 << 56 | shape << 32 | high >> 32;
+        if high << 32 | low != 0 {
+            state.absorb(high);
+            last = 16 << 56 | shape;
+            if low != 0 {
+                state.absorb(low);
+                last = 24 << 56 | shape;
+            }
         }
-        KeyHash(state.finish()).of_part(key.part() as u64)
+        state.absorb(last);
+        KeyHash(state.finish())
     }
 
     /// The hash of eight bytes, such as a source. Keys' messages are longer, so their hashes are

@@ -43,12 +43,8 @@ pub fn find<L: Line>(
     search: &mut Search,
     location: &mut TableLocation,
 ) -> u64 {
-    let kind = key.key_kind();
-    if search.hashed != kind {
-        search.hash = hash_key.key_hash(key).0;
-        search.hashed = kind;
-    }
-    let (hash, limit) = (KeyHash(search.hash), LimitId(key.limit));
+    let hash = search.hash(hash_key, key);
+    let limit = LimitId(key.limit);
     let index = hash.line(limit, lines);
     find_in_line(line, index, fingerprint(hash, limit, unit), location)
 }

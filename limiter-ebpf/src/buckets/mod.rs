@@ -44,6 +44,9 @@ pub(crate) struct MapBuckets<
     const INLINE: u32 = MAX_LIMITS,
 >;
 
+/// The most limits that are prepared without a call: with more, the verifier walks too much code.
+pub(crate) const MOST_INLINE: u32 = 32;
+
 /// The table that the policy's features select.
 pub(crate) const IN_ANY: u32 = 0;
 const IN_TABLE: u32 = 1;
@@ -221,7 +224,10 @@ extern "C" fn limiter_prepare(scratch: *mut Scratch<BucketLocation>, limit_index
     if features.windows != 0 {
         let buckets = &MapBuckets::<true>;
         decide::prepare(buckets, &MapTables, scratch, limit_index, is_moving)
-    } else if features.reserving | features.automatic | features.shared != 0 || features.answers() {
+    } else if features.limit_count > MOST_INLINE
+        || features.reserving | features.automatic | features.shared != 0
+        || features.answers()
+    {
         let buckets = &MapBuckets::<false>;
         decide::prepare(buckets, &MapTables, scratch, limit_index, is_moving)
     } else {

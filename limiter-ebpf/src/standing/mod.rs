@@ -12,7 +12,9 @@ use limiter_common::{
     clock::Clock as _,
     policy::Features,
     sources::{self, StandingMemory},
-    standing::{Event, FilterWord, FirstTries, Record, ShortageWord, SourceId, Standing},
+    standing::{
+        Event, FilterWord, FirstTries, HashedSource, Record, ShortageWord, SourceId, Standing,
+    },
     table::{InsertOutcome, Line, WAYS},
 };
 
@@ -71,8 +73,14 @@ impl StandingMemory for MapStanding {
     }
 
     #[inline(always)]
-    fn is_retry(&self, _: &Features, source: SourceId, standing: Standing, now_ns: u64) -> bool {
-        limiter_is_retry(source.0, standing as u32, now_ns) == 1
+    fn is_retry(
+        &self,
+        _features: &Features,
+        source: &HashedSource,
+        standing: Standing,
+        now_ns: u64,
+    ) -> bool {
+        limiter_is_retry(source, standing as u32, now_ns) == 1
     }
 
     #[inline(always)]
@@ -202,19 +210,21 @@ extern "C" fn limiter_insert_source(index: u32, source: u64, record: u64, now_ns
 /// itself handles the retry: deeper in the call chain, it would take more stack.
 #[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn limiter_is_retry(source: u64, standing: u32, now_ns: u64) -> u32 {
+extern "C" fn limiter_is_retry(source: *const HashedSource, standing: u32, now_ns: u64) -> u32 {
     let features = globals::features();
     // As above.
     if !features.uses_standing() {
         return 0;
     }
-    let standing = Standing::of_number(standing);
-    let source = SourceId(source);
+    // SAFETY: the verifier lets a caller pass null or a whole value, nothing else.
+    let Some(source) = (unsafe { source.as_ref() }) else {
+        return 0;
+    };
     u32::from(sources::is_retry(
         &MapStanding,
         features,
         source,
-        standing,
+        Standing::of_number(standing),
         now_ns,
     ))
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use limiter_common::{
     address::Address,
     sources::StandingTable as _,
-    standing::{Kind, StandingContext, Tick},
+    standing::{HashedSource, Kind, StandingContext, Tick},
     table::HashKey,
 };
 
@@ -50,12 +50,18 @@ impl Table {
         Self { features, memory }
     }
 
+    fn hashed(&self, source: SourceId) -> HashedSource {
+        HashedSource::new(&self.features.hash_key, source)
+    }
+
     fn visit(&self, source: SourceId, now: u64) -> Standing {
-        self.memory.visit(&self.features, source, now)
+        let source = self.hashed(source);
+        self.memory.visit(&self.features, &source, now)
     }
 
     fn refused(&self, source: SourceId, standing: Standing, now: u64) -> Standing {
-        self.memory.refused(&self.features, source, standing, now)
+        let source = self.hashed(source);
+        self.memory.refused(&self.features, &source, standing, now)
     }
 
     fn happened(&self, source: SourceId, event: Event, now: u64) -> Standing {

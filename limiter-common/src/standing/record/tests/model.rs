@@ -97,10 +97,10 @@ impl Model {
         let counts_as_fresh = self.standing(now) == Standing::Fresh;
         let mut occasion = None;
         match &mut self.known {
-            SourceState::Nothing if is_short => return,
+            SourceState::Nothing | SourceState::Visited { .. } if is_short => return,
             SourceState::Nothing => occasion = Some(1),
             _ if self.last == now => return,
-            SourceState::Visited { occasions, latest } if !is_short && now - *latest >= MINUTE => {
+            SourceState::Visited { occasions, latest } if now - *latest >= MINUTE => {
                 occasion = Some(*occasions + 1);
             }
             SourceState::Gained { fresh, since, .. } => {
