@@ -18,7 +18,7 @@ struct Shape<'n> {
     value: u32,
     /// The configuration sets the size of `BUCKETS`, `TABLE`, `OFFENDERS`, `KNOWN`, `FIRST_TRIES`, `CONNECTIONS`,
     /// `CONNECTION_COUNTS`, `FIRST_SYNS`, `OWN_CONNECTIONS`, `QUEUES`, `TICKETS`, `TICKET_KEYS`, `SERVER_FLOWS`,
-    /// `QUIC_FLOWS`, `FIRST_BYTES` and `FIRST_BYTES_READ`; its shared limits set the size of `OWNERS`, `OWNER_SHARES`
+    /// `QUIC_FLOWS`, `STANDING_FILTER`, `FIRST_BYTES` and `FIRST_BYTES_READ`; its shared limits set the size of `OWNERS`, `OWNER_SHARES`
     /// and `WANTING`.
     entries: u32,
     flags: u32,
@@ -28,9 +28,9 @@ const CONFIGURATION: &str = "buckets: {store: table, capacity: 4096}\noffenders:
                              limits: {PacketsPerIPAddress: {burst: 1, count: 1, period: 1s}}\n";
 
 /// The ABI of the table below. It must equal `ABI`.
-const TABLE_OF: u32 = 22;
+const TABLE_OF: u32 = 23;
 
-const SHAPES: [Shape<'static>; 47] = [
+const SHAPES: [Shape<'static>; 48] = [
     shape("ANSWER_TRAFFIC", MapType::PerCpuArray, 4, 16, 1280, 0),
     shape("BUCKETS", MapType::LruHash, 24, 16, 1, 0),
     shape("LIMIT_TRAFFIC", MapType::PerCpuArray, 4, 48, 256, 0),
@@ -123,6 +123,7 @@ const SHAPES: [Shape<'static>; 47] = [
     shape("SIEVE_HEADS", MapType::Array, 4, 8, 1, BPF_F_MMAPABLE),
     shape("SIEVE_SHARDS", MapType::Array, 4, 64, 1, BPF_F_MMAPABLE),
     shape("SIEVE_TRAFFIC", MapType::PerCpuArray, 4, 64, 320, 0),
+    shape("STANDING_FILTER", MapType::Array, 4, 8, 8, BPF_F_MMAPABLE),
     shape("TICKETS", MapType::Hash, 16, 32, 1, 0),
     shape("TICKET_KEYS", MapType::Hash, 8, 16, 1, 0),
     shape("UNCOUNTED", MapType::Array, 4, 8, 1, 0),
