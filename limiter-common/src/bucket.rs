@@ -1,11 +1,8 @@
 //! Buckets, and the trait of the tables that keep them.
 
-use core::hint::black_box;
-
 use crate::{
     key::{BucketKey, KeyKind},
     numbered::numbered,
-    table::{HashKey, KeyHash},
 };
 
 /// A bucket as a table keeps it.
@@ -211,16 +208,16 @@ pub struct Search {
     /// The last hashed keys, for tables that use hashes: of numbers such as an interface, and of addresses and ranges.
     /// Limits often share a key, and successive packets often have one: all packets of a limit on all sources, and a
     /// burst from one source.
-    hashed: [HashedKey; 2],
+    pub(crate) hashed: [HashedKey; 2],
 }
 
 /// A key and its hash.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct HashedKey {
-    kind: u64,
-    id: [u64; 2],
-    hash: u64,
+pub(crate) struct HashedKey {
+    pub(crate) kind: u64,
+    pub(crate) id: [u64; 2],
+    pub(crate) hash: u64,
 }
 
 impl Search {
@@ -236,20 +233,4 @@ impl Search {
             hashed: [none; 2],
         }
     };
-
-    /// Returns the hash of a key, which is no part.
-    #[inline(always)]
-    pub(crate) fn hash(&mut self, hash_key: &HashKey, key: &BucketKey) -> KeyHash {
-        let (kind, id) = key.key_words();
-        let hashed = &mut self.hashed[usize::from(key.key_kind().has_length())];
-        // One comparison, because the kernel's verifier walks the rest once for each way through several.
-        if (hashed.kind ^ kind) | (hashed.id[0] ^ id[0]) | (hashed.id[1] ^ id[1]) != 0 {
-            hashed.kind = kind;
-            hashed.id = id;
-            // Read again from memory, for which a kernel's program has no registers to spare.
-            let hashed = black_box(&mut *hashed);
-            hashed.hash = hash_key.whole_key_hash(hashed.kind, hashed.id).0;
-        }
-        KeyHash(hashed.hash)
-    }
 }

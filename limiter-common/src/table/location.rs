@@ -1,5 +1,7 @@
 //! The location of a bucket in the table.
 
+use core::hint::black_box;
+
 use super::{HashKey, InsertOutcome, KeyHash, Line, WAYS, fingerprint, line, read};
 use crate::{
     bucket::{Search, Swap},
@@ -43,10 +45,26 @@ pub fn find<L: Line>(
     search: &mut Search,
     location: &mut TableLocation,
 ) -> u64 {
-    let hash = search.hash(hash_key, key);
+    let hash = hash_of(search, hash_key, key);
     let limit = LimitId(key.limit);
     let index = hash.line(limit, lines);
     find_in_line(line, index, fingerprint(hash, limit, unit), location)
+}
+
+/// Returns the hash of a key, which is no part, and keeps it in the search.
+#[inline(always)]
+fn hash_of(search: &mut Search, hash_key: &HashKey, key: &BucketKey) -> KeyHash {
+    let (kind, id) = key.key_words();
+    let hashed = &mut search.hashed[usize::from(key.key_kind().has_length())];
+    // One comparison, because the kernel's verifier walks the rest once for each way through several.
+    if (hashed.kind ^ kind) | (hashed.id[0] ^ id[0]) | (hashed.id[1] ^ id[1]) != 0 {
+        hashed.kind = kind;
+        hashed.id = id;
+        // Read again from memory, for which a kernel's program has no registers to spare.
+        let hashed = black_box(&mut *hashed);
+        hashed.hash = hash_key.whole_key_hash(hashed.kind, hashed.id).0;
+    }
+    KeyHash(hashed.hash)
 }
 
 /// Looks up a part of the bucket at a location, by the part's number.

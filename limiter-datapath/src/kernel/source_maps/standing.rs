@@ -14,18 +14,18 @@ use aya::maps::{Array, IterableMap as _, Map, MapData};
 use limiter_common::{
     policy::Features,
     sources,
-    standing::{Record, Shortage, SourceId, filter::words_in_map},
+    standing::{Record, Shortage, SourceId, StandingContext, filter::words_in_map},
     table::AtomicLine,
 };
 use serde::{Deserialize, Serialize};
 
+pub(in crate::kernel) use self::filter::STANDING_FILTER;
 use self::{filter::StandingFilter, orders::Orders};
 use crate::kernel::{DatapathError, map::error, mapped_array::MappedArray};
 use limiter_native::known_in;
 
 pub(in crate::kernel) const KNOWN: &str = "KNOWN";
 pub(in crate::kernel) const FIRST_TRIES: &str = "FIRST_TRIES";
-pub(in crate::kernel) const STANDING_FILTER: &str = "STANDING_FILTER";
 pub(in crate::kernel) const SHORTAGE: &str = "SHORTAGE";
 
 /// The sizes of the maps, and the prefix length of a source.
@@ -124,6 +124,19 @@ impl StandingMaps {
     ) -> impl Iterator<Item = (SourceId, Record)> {
         let lines = lines.filter_map(|line| self.known.get(line));
         lines.flat_map(known_in)
+    }
+
+    /// Makes the filter of sources with a standing forget expired sources; reads the whole table.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's; the filter then answers as before.
+    pub(in crate::kernel) fn forget_in_filter(
+        &self,
+        features: &Features,
+        at: &StandingContext<'_>,
+    ) -> Result<(), DatapathError> {
+        self.filter.keep_only(self.all(), features, at)
     }
 
     /// The record of a source; [`Record::NONE`]: the source is unknown. `features`: the features of the

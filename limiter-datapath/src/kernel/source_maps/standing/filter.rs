@@ -7,15 +7,16 @@ use limiter_common::{
     policy::Features,
     sieve::Word,
     standing::{
-        FilterPlace, StandingContext, Tick,
+        FilterPlace, Record, SourceId, StandingContext, Tick,
         filter::{HALVES, HEADER_WORDS},
     },
 };
 
-use super::{STANDING_FILTER, StandingMaps};
 use crate::kernel::{
     DatapathError, grace::wait_for_running_programs, map::error, mapped_array::MappedArray,
 };
+
+pub(in crate::kernel) const STANDING_FILTER: &str = "STANDING_FILTER";
 
 /// The time since which an expired record is left out, in ticks: a program that began earlier may still count it.
 const MARGIN: u32 = Tick::MINUTE;
@@ -53,27 +54,22 @@ impl StandingFilter {
     pub(super) fn write(&self, words: &[u64]) -> Result<(), DatapathError> {
         self.words.write(words).map_err(error(STANDING_FILTER))
     }
-}
 
-impl StandingMaps {
-    /// Clears the bits of forgotten sources in the filter of sources with a standing, by the steps that
-    /// [`limiter_common::standing::filter`] lists; reads the whole table.
+    /// Clears the bits of sources without a record in the table, by the steps that
+    /// [`limiter_common::standing::filter`] lists. `records` reads the table, once that is its turn.
     ///
     /// # Errors
     ///
     /// The kernel does not wait for running programs; the filter then answers as before.
-    pub(in crate::kernel) fn forget_in_filter(
+    pub(super) fn keep_only(
         &self,
+        records: impl Iterator<Item = (SourceId, Record)>,
         features: &Features,
         at: &StandingContext<'_>,
     ) -> Result<(), DatapathError> {
-        let filter = &self.filter;
         // A panic leaves the idle half unfinished, which the next call clears.
-        let _filling = filter
-            .filling
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let words = filter.words.all();
+        let _filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = self.words.all();
         let (Some(header), Some(halves)) = (words.first(), words.get(HEADER_WORDS as usize..))
         else {
             return Ok(());
@@ -94,7 +90,7 @@ impl StandingMaps {
             now: Tick(at.now.0.wrapping_sub(MARGIN)),
             ..*at
         };
-        for (source, record) in self.all() {
+        for (source, record) in records {
             if record.current(&at).is_in_filter() {
                 let place = FilterPlace::new(
                     features.hash_key.word_hash(source.0),
