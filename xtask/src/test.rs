@@ -17,8 +17,8 @@ use crate::{
     test_results::TestResults,
 };
 
-/// The seconds for fuzzing each target: enough to find a broken target, and new failures near the seeds.
-const FUZZING: u32 = 5;
+/// The time for fuzzing each target: enough to find a broken target, and new failures near the seeds.
+const FUZZING: Duration = Duration::from_secs(5);
 
 /// The number of slowest tests to list.
 const SLOWEST: usize = 20;
@@ -70,13 +70,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     steps.run("clippy (shipped)", || shipped?.finish())?;
     steps.run("clippy (BPF)", || of_bpf?.finish())?;
     steps.run("fuzzers", || fuzzers?.finish())?;
-    // The package and the emulated machine take one CPU each.
-    let fuzzing = BackgroundCommand::start(&fuzz::fuzz_command(FUZZING));
     if let Some(built) = &built {
         steps.run("package", || dist::test(built))?;
         steps.run("Linux 6.1", || kernels::oldest(built, arguments.part))?;
     }
-    steps.run("fuzz", || fuzzing?.finish())?;
+    steps.run("fuzz", || fuzz::all(FUZZING))?;
 
     println!("\nThe slowest tests:\n{}", slowest(&results));
     println!("\n{}\n", steps.summary(all.read()?));

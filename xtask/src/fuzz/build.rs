@@ -21,21 +21,12 @@ const FLAGS: [&str; 8] = [
 ];
 
 /// The trade between the targets' speed and their build time.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Profile {
-    /// For seconds of fuzzing: the build takes two thirds of the time
+    /// For seconds of fuzzing: the build takes two thirds of the time.
     Dev,
-    /// For longer fuzzing
+    /// For longer fuzzing.
     Fuzz,
-}
-
-impl Profile {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Dev => "dev",
-            Self::Fuzz => "fuzz",
-        }
-    }
 }
 
 pub(super) fn build(targets: &[String], profile: Profile) -> Result<BuiltTargets> {
@@ -47,7 +38,10 @@ pub(super) fn command(targets: &[String], profile: Profile) -> Command {
     let mut cargo = command::cargo("build");
     cargo
         .args(["--package", "limiter-fuzz", "--profile"])
-        .arg(profile.name())
+        .arg(match profile {
+            Profile::Dev => "dev",
+            Profile::Fuzz => "fuzz",
+        })
         // With `--target`, even for the host itself, the flags do not apply to build scripts and procedural
         // macros, which have no libFuzzer to report to.
         .args(["--target", "host-tuple", "--target-dir"])

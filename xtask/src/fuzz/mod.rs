@@ -22,7 +22,7 @@ use indicatif::MultiProgress;
 use testbed::{INTERRUPTED, Interrupt};
 
 use self::{build::Profile, fuzzer::End};
-use crate::{command, setup};
+use crate::setup;
 
 /// The targets, and the time for each.
 #[derive(clap::Args)]
@@ -32,9 +32,6 @@ pub(crate) struct Arguments {
     /// How long to fuzz each target.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
-    /// The profile to build with.
-    #[arg(long, value_enum, default_value_t = Profile::Fuzz)]
-    profile: Profile,
     /// Only list the targets.
     #[arg(long)]
     list: bool,
@@ -62,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         &arguments.targets
     };
     let duration = Duration::from_secs(arguments.seconds.into());
-    fuzz(targets, arguments.profile, duration)
+    fuzz(targets, Profile::Fuzz, duration)
 }
 
 /// Returns the command that builds every target for some seconds of fuzzing.
@@ -70,12 +67,12 @@ pub(crate) fn build_command() -> Result<Command> {
     Ok(build::command(&paths::targets()?, Profile::Dev))
 }
 
-/// Returns the command that fuzzes every target for some seconds, built by [`build_command`].
-pub(crate) fn fuzz_command(seconds: u32) -> Command {
-    let mut fuzz = command::xtask("fuzz");
-    fuzz.args(["--profile", Profile::Dev.name()])
-        .args(["--seconds", &seconds.to_string()]);
-    fuzz
+/// Fuzzes every target for some seconds.
+pub(crate) fn all(duration: Duration) -> Result<()> {
+    if fuzz(&paths::targets()?, Profile::Dev, duration)? == ExitCode::SUCCESS {
+        return Ok(());
+    }
+    bail!("an input failed, or fuzzing did not finish: see above")
 }
 
 /// Fuzzes every target, one on each CPU at once. Continues after a failure.
