@@ -9,7 +9,7 @@
 //! 2. clears the idle half,
 //! 3. waits until no program runs that began before: such a program may have set bits that are cleared now, but has then
 //!    stored its record,
-//! 4. sets the bits of the records in the table,
+//! 4. sets the bits of the records in the table, also of sources in locked ways, which may stay,
 //! 5. puts the half in force.
 //!
 //! So at any time, also if userspace is killed between two steps, the half in force has the bits of every record that

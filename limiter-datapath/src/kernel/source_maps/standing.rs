@@ -14,8 +14,8 @@ use aya::maps::{Array, IterableMap as _, Map, MapData};
 use limiter_common::{
     policy::Features,
     sources,
-    standing::{Record, Shortage, SourceId, StandingContext, filter::words_in_map},
-    table::AtomicLine,
+    standing::{Record, Shortage, SourceId, StandingContext, Tick, filter::words_in_map},
+    table::{AtomicLine, EMPTY, LOCKED, Line as _, WAYS},
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,9 @@ impl StandingSizes {
         }
     }
 }
+
+/// How long an expired record stays in the filter, in ticks: a program that began earlier may still count it.
+const MARGIN: u32 = Tick::MINUTE;
 
 /// Reads the maps of standings.
 pub struct StandingMaps {
@@ -136,7 +139,21 @@ impl StandingMaps {
         features: &Features,
         at: &StandingContext<'_>,
     ) -> Result<(), DatapathError> {
-        self.filter.keep_only(self.all(), features, at)
+        let at = StandingContext {
+            now: Tick(at.now.0.wrapping_sub(MARGIN)),
+            ..*at
+        };
+        let entries =
+            self.known.all().iter().flat_map(|line| {
+                (0..WAYS).map(move |way| (line.fingerprint(way), line.state(way)))
+            });
+        // A way is locked while another source may take it: its source stays if that fails. A source that takes it has
+        // set its own bits.
+        let kept = entries.filter(|(name, state)| {
+            *name != EMPTY && (*state == LOCKED || Record(*state).current(&at).is_in_filter())
+        });
+        self.filter
+            .keep_only(kept.map(|(name, _)| SourceId(name)), features)
     }
 
     /// The record of a source; [`Record::NONE`]: the source is unknown. `features`: the features of the

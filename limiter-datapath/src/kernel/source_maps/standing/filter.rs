@@ -7,7 +7,7 @@ use limiter_common::{
     policy::Features,
     sieve::Word,
     standing::{
-        FilterPlace, Record, SourceId, StandingContext, Tick,
+        FilterPlace, SourceId,
         filter::{HALVES, HEADER_WORDS},
     },
 };
@@ -17,9 +17,6 @@ use crate::kernel::{
 };
 
 pub(in crate::kernel) const STANDING_FILTER: &str = "STANDING_FILTER";
-
-/// The time since which an expired record is left out, in ticks: a program that began earlier may still count it.
-const MARGIN: u32 = Tick::MINUTE;
 
 /// The filter's map.
 pub(super) struct StandingFilter {
@@ -55,17 +52,16 @@ impl StandingFilter {
         self.words.write(words).map_err(error(STANDING_FILTER))
     }
 
-    /// Clears the bits of sources without a record in the table, by the steps that
-    /// [`limiter_common::standing::filter`] lists. `records` reads the table, once that is its turn.
+    /// Clears the bits of all sources but these, by the steps that [`limiter_common::standing::filter`] lists.
+    /// `sources` reads the table, once that is its turn.
     ///
     /// # Errors
     ///
     /// The kernel does not wait for running programs; the filter then answers as before.
     pub(super) fn keep_only(
         &self,
-        records: impl Iterator<Item = (SourceId, Record)>,
+        sources: impl Iterator<Item = SourceId>,
         features: &Features,
-        at: &StandingContext<'_>,
     ) -> Result<(), DatapathError> {
         // A panic leaves the idle half unfinished, which the next call clears.
         let _filling = self.filling.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,19 +82,11 @@ impl StandingFilter {
             word.atomic().store(0, SeqCst);
         }
         wait_for_running_programs()?;
-        let at = StandingContext {
-            now: Tick(at.now.0.wrapping_sub(MARGIN)),
-            ..*at
-        };
-        for (source, record) in records {
-            if record.current(&at).is_in_filter() {
-                let place = FilterPlace::new(
-                    features.hash_key.word_hash(source.0),
-                    features.standing.lines,
-                );
-                if let Some(word) = words.get(place.index(idle) as usize) {
-                    word.atomic().fetch_or(place.bits, SeqCst);
-                }
+        for source in sources {
+            let hash = features.hash_key.word_hash(source.0);
+            let place = FilterPlace::new(hash, features.standing.lines);
+            if let Some(word) = words.get(place.index(idle) as usize) {
+                word.atomic().fetch_or(place.bits, SeqCst);
             }
         }
         header.atomic().store(idle.into(), SeqCst);

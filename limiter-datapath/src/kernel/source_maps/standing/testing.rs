@@ -17,6 +17,7 @@ impl StandingMaps {
         let word = began.0 >> 32 << 32 | u64::from(renewed.0);
         self.shortage.set(0, word, 0).map_err(error(SHORTAGE))
     }
+
     /// Whether the filter answers that a source may have a standing.
     #[must_use]
     pub fn may_have_standing(&self, features: &Features, source: SourceId) -> bool {
